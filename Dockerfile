@@ -45,7 +45,7 @@ COPY --from=build /install /
 # The toolbox belongs to this image, not to HOME, which the runner sets anew for each job.
 ENV PYTHONUNBUFFERED=1 XDG_CACHE_HOME=/var/cache
 RUN useradd --system --home-dir /var/lib/resolver --shell /usr/sbin/nologin resolver \
- && install -d -o resolver -g resolver -m 700 /var/lib/resolver \
+ && install -d -o resolver -g resolver -m 700 /var/lib/resolver /var/lib/resolver-runs \
  && ln -s /opt/venv/bin/resolver /usr/local/bin/resolver \
  && /opt/venv/bin/python -c 'import litellm, resolver.cli.action, resolver.cli.serve' \
  && /opt/venv/bin/python -c 'from pathlib import Path; from resolver.runtime.toolbox import Toolbox; Toolbox(Path("/var/cache/resolver")).archive()' \

@@ -207,6 +207,7 @@ def resolver_server(
             "GITHUB_GRAPHQL_URL": github,
             "RESOLVER_RUNTIME": "local",
             "RESOLVER_DATABASE_URL": url,
+            "RESOLVER_RUN_STORE": str(folder / "runs"),
         }
         process = subprocess.Popen(
             [RESOLVER, "serve", "--port", "0", *options], env=environment, cwd=folder, stderr=stderr

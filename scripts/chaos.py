@@ -292,7 +292,8 @@ class Chaos:
 
     def kill_container(self) -> None:
         """Kill a container of a run."""
-        runs = [path.name for process in self.processes for path in process.runs.glob("2*-*-*")]
+        store = Path(self.processes[0].environment["RESOLVER_RUN_STORE"])
+        runs = [path.name for path in store.glob("2*-*-*")]
         engine = docker.from_env()
         for run in self.random.sample(runs, len(runs)):
             found = engine.containers.list(
@@ -372,6 +373,7 @@ def main() -> int:
         environment = {}
         if postgres is not None:
             environment["RESOLVER_DATABASE_URL"] = postgres.url
+        environment["RESOLVER_RUN_STORE"] = str(folder / "runs")
         if arguments.image:
             environment |= {"RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": arguments.image}
         processes: dict[Server, tuple[str, ...]] = {}

@@ -32,15 +32,15 @@ disk before anything acts on it. You can read the file with `jq`:
   an event, and is removed when the run is resumed.
 
 ## Where it is stored
-In the file `events.jsonl` of the run's folder. A server with PostgreSQL stores each event in its
-database too, before anything acts on it: the table `resolver_events` (`run`, `id`, `kind`, `data`)
-has one row per event. `resolver trace` reads both:
+In the file `events.jsonl` of the run's folder. A server keeps each event in its store of runs
+(`RESOLVER_RUN_STORE`), before anything acts on it: the objects `RUN/log/NUMBER-ID` have one or more
+lines each, from the event `ID` on. `resolver trace` reads both:
 
     resolver trace DIR
 
-<!-- not run: needs PostgreSQL -->
+<!-- not run: needs a bucket -->
 
-    resolver trace postgresql://USER:PASSWORD@HOST/DATABASE#RUN
+    resolver trace s3://BUCKET/PREFIX/RUN
 
 ## A damaged log
 A damaged log ends before its first damaged line. `resolver trace LOG` shows the events up to there

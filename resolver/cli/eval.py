@@ -23,7 +23,7 @@ from resolver.evaluation.history import find_past_fixes, with_tests
 from resolver.git.workspace import Workspace
 from resolver.runs.common import filtered_log, open_host, stop_on_signals
 from resolver.runtime.environment.images import requested_image
-from resolver.storage.event_table import open_log
+from resolver.storage.log_location import open_log
 from resolver.trace.plain import for_terminal
 
 FOLDER = click.Path(file_okay=False, path_type=Path)

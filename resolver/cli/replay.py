@@ -43,7 +43,7 @@ from resolver.runs.reporting import print_result
 from resolver.runs.resuming.rebuild import RecordedAction, Reexecution, RelocatedExecutor, reexecute
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
-from resolver.storage.event_table import open_log
+from resolver.storage.log_location import open_log
 from resolver.trace.plain import for_terminal
 
 MAX_SHOWN_CHARACTERS = 200

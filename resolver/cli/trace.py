@@ -12,7 +12,7 @@ from resolver.events.log import Event, ends_with_newline
 from resolver.events.schema import log_schema
 from resolver.runs.output import read_diff
 from resolver.storage.earlier_runs import PATCH
-from resolver.storage.event_table import log_file, open_log
+from resolver.storage.log_location import log_file, open_log
 from resolver.trace.html import render_html, render_json
 from resolver.trace.markdown import render_markdown
 from resolver.trace.outline import has_exported_change
@@ -46,9 +46,8 @@ FORMATS = ("markdown", "html", *RENDERERS)
 def command(log: str | None, form: str, schema: bool, output: Path | None) -> int:
     """Show the event log LOG.
 
-    LOG is an events.jsonl, the output folder that holds one, or a run in a database
-    (sqlite:///FILE#RUN, postgresql://USER:PASSWORD@HOST/DATABASE#RUN). A damaged log is shown up to
-    the damage.
+    LOG is an events.jsonl, the output folder that holds one, or a run in the store of a server
+    (FOLDER/RUN, s3://BUCKET/PREFIX/RUN). A damaged log is shown up to the damage.
     """
     if schema:
         write_text(json.dumps(log_schema(), indent=2), output)
@@ -83,7 +82,7 @@ def _render(log: str, form: str) -> str:
         click.echo(for_terminal(damage), err=True)
     if form in RENDERERS:
         return RENDERERS[form](events)
-    diff = "" if "://" in log else read_diff(log_file(log).parent / PATCH)
+    diff = read_diff(log_file(log).parent / PATCH)
     if has_exported_change(events) and not diff:
         notices.append(render("trace/no_diff.txt.j2").strip())
     if form == "html":
@@ -104,6 +103,6 @@ def _read_to_damage(log: str) -> tuple[list[Event], str | None]:
         if not events:
             raise
         return events, render("trace/damaged.txt.j2", count=len(events), what=error.what).strip()
-    if "://" not in log and not ends_with_newline(log_file(log)):
+    if log_file(log).exists() and not ends_with_newline(log_file(log)):
         return events, render("trace/damaged.txt.j2", count=len(events), what="").strip()
     return events, None

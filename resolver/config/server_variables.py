@@ -37,12 +37,13 @@ class ServerVariables(DeclaredSettings):
     )
     data_dir: str = setting(
         "resolver-runs",
-        "Folder in which the server stores the output of its runs.",
+        "Folder of this process for clones, sandboxes and, by default, the logs and files of runs.",
     )
-    blob_store: str = setting(
+    run_store: str = setting(
         "",
-        "Bucket of an S3-compatible store for files of runs larger than 1 MB, as "
-        "`s3://BUCKET/PREFIX`. They are in the database when empty. For servers with PostgreSQL.",
+        "Where the logs and files of runs are: a folder, or `s3://BUCKET/PREFIX` in an "
+        "S3-compatible store. All processes of a server have the same. When empty, the folder "
+        "`runs` in `RESOLVER_DATA_DIR`, for one process with SQLite.",
     )
     public_url: str = setting(
         "",

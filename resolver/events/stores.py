@@ -1,6 +1,6 @@
 """Stores of events: the protocol, one in memory, and the JSONL file, which is the default.
 
-The table of events of a server is in `resolver.storage.event_table`.
+A server keeps the lines of that file in its store of runs (`resolver.storage.run_store`).
 """
 
 import fcntl
@@ -68,19 +68,18 @@ class MemoryStore:
 
 
 class LogCopy(Protocol):
-    """A second place that holds the lines of a log, such as a database."""
+    """The place that keeps the lines of a log whose file is only a working copy."""
 
     def open(self, lines: Iterable[bytes]) -> None:
         """Make the copy equal to the lines of the log, which end with a newline. Raises LogError
         and LeaseLost."""
         ...
 
-    def append(self, number: int, kind: str, line: str) -> None:
-        """Add the line of an event durably. It has no effect if the line is there already.
+    def append(self, number: int, line: bytes) -> None:
+        """Add the line of an event durably.
 
-        number: how many lines are before it. kind: of the event. line: without a newline. Raises
-        LogError if the line can't be stored, and LeaseLost if another process has taken over the
-        run.
+        number: how many lines are before it. line: with its newline. Raises LogError if the line
+        can't be stored, and LeaseLost if another process has taken over the run.
         """
         ...
 
@@ -91,7 +90,8 @@ class JsonlStore:
     An incomplete last line is what remains if the writer is killed during a write. It is removed,
     with a warning: nothing has acted on its event. The file is locked while the store is open, so
     that no two processes write one log. mode: permissions of a new file, before the umask. copy:
-    has each line too before `append` returns; without it the line is removed from the file again.
+    keeps each line before `append` returns, in place of the disk; a line that it refuses is removed
+    from the file again.
     """
 
     def __init__(self, path: Path, mode: int = 0o600, copy: LogCopy | None = None) -> None:
@@ -125,8 +125,7 @@ class JsonlStore:
             raise
 
     def append(self, event: Event) -> None:
-        line = stored_line(event)
-        data = memoryview(line.encode() + b"\n")
+        data = memoryview(stored_line(event).encode() + b"\n")
         count, size = self._count_and_size
         require_next(event, count)
         self._unread_events = None
@@ -134,9 +133,10 @@ class JsonlStore:
             written = 0
             while written < len(data):
                 written += self._file.write(data[written:])
-            os.fdatasync(self._file.fileno())
-            if self._copy is not None:
-                self._copy.append(count, event.kind, line)
+            if self._copy is None:
+                os.fdatasync(self._file.fileno())
+            else:
+                self._copy.append(count, bytes(data))
             # One assignment, so that a signal comes either before or after it.
             self._count_and_size = (count + 1, size + len(data))
         except OSError as error:

@@ -7,6 +7,7 @@ It is a table of the server's database, so that a comment finds the last run on 
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from pydantic import ValidationError
@@ -27,8 +28,8 @@ from resolver.events.stream import Clock, utc_now
 from resolver.models.base import FrozenModel
 from resolver.models.run import Trigger
 from resolver.storage.database import ServerDatabase, open_database
-from resolver.storage.earlier_runs import EVENTS, OUTCOME, EarlierRun
-from resolver.storage.run_folders import RunFolders
+from resolver.storage.earlier_runs import EarlierRun
+from resolver.storage.run_store import RunStore
 from resolver.storage.schema import TABLES, position_column
 
 HISTORY = Table(
@@ -138,21 +139,23 @@ class IssueHistories:
 class HistoryRunStore:
     """The runs that a server has executed for one repository. Implements `EarlierRuns`.
 
-    histories: has the runs of each conversation. folders: has their files. Raises DatabaseError.
+    histories: has the runs of each conversation. store: has their files. folder: gets the files of
+    each run that is fetched, in a folder of its own. Raises DatabaseError and LogError.
     """
 
     repository: str
     histories: IssueHistories
-    folders: RunFolders
+    store: RunStore
+    folder: Path
 
     def runs_before(self, issue: int, run: str) -> Iterator[EarlierRun]:
         """Implement `EarlierRuns.runs_before`. Runs whose log can't be resumed are left out."""
         # By the order in which they started: ids of the same second are in no order.
         runs = self.histories.runs(self.repository, issue)
-        for earlier in reversed(runs[: runs.index(run)] if run in runs else runs):
-            folder = self.folders.folder_of(earlier)
-            if folder is not None and is_resumable(folder / EVENTS):
-                yield EarlierRun(earlier, folder / EVENTS, folder / OUTCOME)
+        for id in reversed(runs[: runs.index(run)] if run in runs else runs):
+            earlier = self.store.fetch(id, self.folder / id)
+            if is_resumable(earlier.log):
+                yield earlier
 
 
 def _conversation(repository: str, number: int | None) -> str:

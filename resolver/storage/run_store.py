@@ -44,6 +44,8 @@ logger = logging.getLogger("resolver.storage")
 REQUEST_SECONDS = 60
 """Time limit in seconds of one request to a bucket."""
 
+CONNECT_SECONDS = 5
+
 REQUEST_RETRY_TIME = timedelta(seconds=10)
 """How long a request is repeated while the bucket does not answer."""
 
@@ -386,22 +388,19 @@ class RunWriter:
 
 
 def open_run_store(address: str, folder: Path, environment: Mapping[str, str]) -> RunStore:
-    """Return the store of a server, which can be used.
+    """Return the store of a server.
 
     address: a folder, or `s3://BUCKET/PREFIX`; "" for `folder`. environment: has `VARIABLES`.
     Raises UsageError.
     """
     if address.startswith("s3:"):
-        store = RunStore(_open_bucket(address, environment), address)
-    else:
-        folder = Path(address or folder).absolute()
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        except OSError as error:
-            raise _usage_error(f"the folder {folder} can't be written: {error.strerror}") from error
-        store = RunStore(LocalStore(folder, automatic_cleanup=True), str(folder), folder)
-    store.check()
-    return store
+        return RunStore(_open_bucket(address, environment), address)
+    folder = Path(address or folder).absolute()
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise _usage_error(f"the folder {folder} can't be written: {error.strerror}") from error
+    return RunStore(LocalStore(folder, automatic_cleanup=True), str(folder), folder)
 
 
 def _open_bucket(address: str, environment: Mapping[str, str]) -> S3Store:
@@ -410,15 +409,15 @@ def _open_bucket(address: str, environment: Mapping[str, str]) -> S3Store:
         raise _usage_error(f"{address!r} is not the address of a bucket")
     config: Any = {name.lower(): environment.get(name) for name in VARIABLES}
     endpoint = config["aws_endpoint_url_s3"] or config["aws_endpoint_url"] or ""
+    timeouts = {"timeout": REQUEST_SECONDS, "connect_timeout": CONNECT_SECONDS}
+    options: Any = {name: timedelta(seconds=seconds) for name, seconds in timeouts.items()}
+    if endpoint.startswith("http://"):
+        options["allow_http"] = True
     return S3Store(
         matched["bucket"],
         prefix=(matched["prefix"] or "").strip("/") or None,
         config={name: value for name, value in config.items() if value},  # type: ignore[arg-type]
-        client_options={
-            "timeout": timedelta(seconds=REQUEST_SECONDS),
-            "connect_timeout": timedelta(seconds=5),
-            "allow_http": endpoint.startswith("http://"),
-        },
+        client_options=options,
         retry_config={"max_retries": 3, "retry_timeout": REQUEST_RETRY_TIME},
     )
 

@@ -26,6 +26,7 @@ from tests.parts.github_server.exchange import Exchange
 from tests.parts.github_server.state import App, Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import MODEL_KEY, bash, finish
+from tests.parts.stored_runs import content_of, log_in, runs_in, stored_in
 from tests.parts.waiting import until
 from tests.webhook.serving import Forge, Plans, Server, started
 
@@ -182,9 +183,9 @@ def check_separation(github: GitHubServer, endpoint: ModelEndpoint, server: Serv
 
     prompts = [json.dumps(request.body).encode() for request in endpoint.requests]
     folders = [
-        b"".join(p.read_bytes() for p in folder.rglob("*") if p.is_file())
-        for folder in server.runs.iterdir()
-        if (folder / "events.jsonl").exists()
+        b"".join(content_of(stored_in(server.runs), run).values())
+        for run in runs_in(server.runs)
+        if log_in(server.runs, run)
     ]
     for texts in (prompts, folders):
         assert sorted({str(of(data)) for data in texts}) == ["['evil']", "['octo']"]
@@ -234,7 +235,9 @@ def test_a_run_outlives_its_first_token(
         "RESOLVER_APP_PRIVATE_KEY": app.private_key,
     }
     histories = IssueHistories(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
-    runs = RequestRunner(environment, {}, tmp_path / "runs", histories, now=github.world.now)
+    runs = RequestRunner(
+        environment, {}, stored_in(tmp_path / "runs"), histories, now=github.world.now
+    )
     done = runs.execute(started(asked, 1))
     assert done.exit_code == 0, done
     assert [e.path for _, e in shown(github) if e.status in {401, 403}] == []

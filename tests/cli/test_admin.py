@@ -23,6 +23,7 @@ from resolver.runs.common import run_id
 from resolver.storage.database import ServerDatabase, parse_database_url
 from resolver.storage.issue_history import IssueHistories
 from resolver.storage.run_index import RunIndex
+from tests.parts.stored_runs import stored_in
 from tests.webhook.test_request_queue import begin, finish
 
 NOW = datetime.now(UTC)
@@ -144,7 +145,7 @@ def test_an_active_run_gets_a_stop_as_by_a_comment(admin: Admin, tmp_path: Path)
     assert command is not None
     active, histories, control = ActiveRuns(), IssueHistories(admin.url), Control()
     active.register(asked.trigger, control)
-    runs = RequestRunner(admin.environment, {}, tmp_path, histories, active)
+    runs = RequestRunner(admin.environment, {}, stored_in(tmp_path), histories, active)
     assert CommentCommands(runs).execute(command, lambda _: ()) is None
     assert control.take() == Stop(by=OPERATOR)
     # a run that is between two attempts finds the stop when it is resumed

@@ -7,9 +7,8 @@ import pytest
 
 from resolver.cli.main import run
 from resolver.events.schema import log_schema
-from resolver.storage.database import parse_database_url
-from resolver.storage.run_archive import LogLine, LogPosition, RunArchive, RunClaim
-from tests.parts.postgres import PASSWORD, Postgres
+from resolver.storage.run_store import open_run_store
+from tests.parts.s3 import BUCKET, S3Server
 
 RECORDING = Path(__file__).parents[2] / "resolver" / "demo" / "recording.jsonl"
 
@@ -32,53 +31,26 @@ def test_the_schema_is_printed_without_a_log(capsys: pytest.CaptureFixture[str])
     assert json.loads(capsys.readouterr().out) == log_schema()
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
-def test_a_run_in_a_database_is_as_good_as_a_file(
-    database: str,
+RUN = "20260101-000001-abcdef"
+
+
+def test_a_run_in_a_store_is_as_good_as_a_file(
     tmp_path: Path,
-    request: pytest.FixtureRequest,
+    s3: S3Server,
+    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    if database == "sqlite":
-        url = f"sqlite:///{tmp_path}/runs.db"
-    else:
-        postgres: Postgres = request.getfixturevalue("postgres")
-        url = postgres.url
-    archive, claim = RunArchive(parse_database_url(url)), RunClaim(1, 1)
-    archive.record_claim("trace/run 1", claim)
-    recorded = RECORDING.read_text().splitlines()
-    stored = [LogLine(json.loads(line)["kind"], line) for line in recorded]
-    archive.append("trace/run 1", claim, LogPosition(), stored)
-    archive.close()
-    assert run(["trace", f"{url}#trace/run 1", "--format", "json"], {}) == 0
-    lines = RECORDING.read_text().splitlines()
-    assert json.loads(capsys.readouterr().out) == [json.loads(line) for line in lines]
-    assert run(["trace", f"{url}#another"], {}) == 2
-    stderr = capsys.readouterr().err
-    assert "has no events of a run 'another'" in stderr
-    if database == "sqlite":  # the other one has runs of other tests, and not all are named
-        assert "trace/run 1" in stderr
-    assert PASSWORD not in stderr
-
-
-@pytest.mark.parametrize(
-    ("location", "says"),
-    [
-        ("sqlite:///none.db#r", "none.db is not a file"),
-        ("sqlite://#r", "in memory keeps nothing"),
-        ("sqlite:///x.db", "no run in it"),
-        ("mysql://u:s3cret@h/d#r", "not kept in mysql"),
-        ("postgresql://u:s3cret@127.0.0.1:1/d#r", "onnection refused"),
-        ("://#r", "address can't be read"),
-    ],
-)
-def test_a_database_that_can_not_be_read_is_reported_in_words(
-    location: str, says: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["trace", location], {}) == (1 if "refused" in says else 2)
-    stderr = capsys.readouterr().err
-    assert says in stderr
-    assert "s3cret" not in stderr
+    for name, value in (s3.environment | {"AWS_ALLOW_HTTP": "true"}).items():
+        monkeypatch.setenv(name, value)
+    lines = RECORDING.read_bytes().splitlines(keepends=True)
+    for number, address in enumerate((str(tmp_path / "runs"), f"s3://{BUCKET}/trace")):
+        store = open_run_store(address, tmp_path, s3.environment)
+        store.open_writer(RUN, tmp_path / f"{number}").open(lines)
+        assert run(["trace", f"{address}/{RUN}", "--format", "json"], {}) == 0
+        assert json.loads(capsys.readouterr().out) == [json.loads(line) for line in lines]
+        for other in (f"{address}/20260101-000002-abcdef", f"{address}/other", address):
+            assert run(["trace", other], {}) == 2
+            assert "contains no run" in capsys.readouterr().err
 
 
 def damaged(folder: Path) -> Path:

@@ -7,7 +7,7 @@ import pytest
 
 from resolver.errors import LogError
 from resolver.events.log import MAX_LINE_BYTES, read_log
-from resolver.storage.event_table import open_log
+from resolver.storage.log_location import open_log
 
 NULL = b'{"id":%d,"kind":"null"}\n'
 

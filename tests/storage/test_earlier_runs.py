@@ -1,26 +1,23 @@
-"""The conformance suite of the stores of runs: in refs of the repository, and on a server, with the
-files on its one machine or in the database of many."""
+"""The conformance suite of the earlier runs of a conversation: in refs of the repository, and on a
+server."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from sqlalchemy import URL
+from obstore.store import MemoryStore
 
-from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.events.stores import JsonlStore
 from resolver.git.git import Credential
 from resolver.models.run import Trigger
 from resolver.storage.database import parse_database_url
 from resolver.storage.earlier_runs import EVENTS, OUTCOME, EarlierRuns
 from resolver.storage.issue_history import HistoryRunStore, IssueHistories
-from resolver.storage.run_archive import RunArchive, RunClaim
-from resolver.storage.run_folders import LocalRunFolders
 from resolver.storage.run_refs import RunRefs, archive_log
+from resolver.storage.run_store import RunStore
+from tests.parts import stored_runs
 from tests.parts.github import GitHubServer
-from tests.parts.postgres import Postgres
 from tests.trace import sample
 
 REPOSITORY = "octo/calc"
@@ -69,34 +66,16 @@ def in_refs(github: GitHubServer, folder: Path) -> Kept:
     return Kept(RunRefs(url, credential, folder / "fetched"), keep)
 
 
-def on_one_machine(histories: IssueHistories, folder: Path) -> Kept:
-    def keep(issue: int, run: str, text: str) -> None:
-        write_run(folder / run, text)
-        histories.record_run(started_on(issue), run)
-
-    return Kept(HistoryRunStore(REPOSITORY, histories, LocalRunFolders(folder)), keep)
-
-
-def on_two_machines(histories: IssueHistories, url: URL, folder: Path, stack: ExitStack) -> Kept:
-    """One machine executes the runs, and the other one has the store."""
-    archive = RunArchive(url)
-    stack.callback(archive.close)
-    executing = ArchivedRunFolders(archive, folder / "executing")
-    attempts = iter(range(1, 100))
+def on_a_server(histories: IssueHistories, folder: Path) -> Kept:
+    store = RunStore(MemoryStore())
 
     def keep(issue: int, run: str, text: str) -> None:
-        events = sample.numbered([sample.started(), sample.reply(text)])
-        with executing.recording(run, RunClaim(1, next(attempts)), lambda: None) as recorder:
-            (folder / "executing" / run / EVENTS).unlink(missing_ok=True)
-            log = JsonlStore(folder / "executing" / run / EVENTS, copy=recorder)
-            for event in events:
-                log.append(event)
-            log.close()
-            (folder / "executing" / run / OUTCOME).write_text("{}")
+        stored_runs.write_run(
+            store, run, sample.numbered([sample.started(), sample.reply(text)]), ended=True
+        )
         histories.record_run(started_on(issue), run)
 
-    other = ArchivedRunFolders(archive, folder / "other")
-    return Kept(HistoryRunStore(REPOSITORY.upper(), histories, other), keep)
+    return Kept(HistoryRunStore(REPOSITORY.upper(), histories, store, folder), keep)
 
 
 def started_on(issue: int) -> Trigger:
@@ -104,23 +83,15 @@ def started_on(issue: int) -> Trigger:
     return trigger.model_copy(update={"repository": REPOSITORY, "number": issue, "issue": issue})
 
 
-@pytest.fixture(params=["refs", "one machine", "two machines"])
+@pytest.fixture(params=["refs", "server"])
 def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
     """Each kind of store in turn."""
-    with ExitStack() as stack:
-        match request.param:
-            case "refs":
-                yield in_refs(request.getfixturevalue("github"), tmp_path)
-            case "one machine":
-                histories = IssueHistories(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
-                stack.callback(histories.close)
-                yield on_one_machine(histories, tmp_path / "data")
-            case _:
-                postgres: Postgres = request.getfixturevalue("postgres")
-                url = stack.enter_context(postgres.new_database())
-                histories = IssueHistories(url)
-                stack.callback(histories.close)
-                yield on_two_machines(histories, url, tmp_path, stack)
+    if request.param == "refs":
+        yield in_refs(request.getfixturevalue("github"), tmp_path)
+        return
+    histories = IssueHistories(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
+    yield on_a_server(histories, tmp_path / "fetched")
+    histories.close()
 
 
 def test_a_conversation_without_a_run_has_none(kept: Kept) -> None:

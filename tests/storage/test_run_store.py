@@ -301,11 +301,11 @@ def test_a_kill_leaves_whole_objects_and_everything_that_was_acknowledged(tmp_pa
 
 def test_a_start_checks_the_store(s3: S3Server, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="NoSuchBucket") as caught:
-        open_run_store("s3://missing", tmp_path, s3.environment)
+        open_run_store("s3://missing", tmp_path, s3.environment).check()
     assert "canary" not in f"{caught.value.what} {caught.value.next_step}"
     with pytest.raises(UsageError, match="can't be used"):
         gone = s3.environment | {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
-        open_run_store("s3://runs", tmp_path, gone)
+        open_run_store("s3://runs", tmp_path, gone).check()
     (tmp_path / "file").write_text("")
     for address in ("s3://", "s3://A b/c", str(tmp_path / "file")):
         with pytest.raises(UsageError):

@@ -178,6 +178,7 @@ class Server:
             "GITHUB_TOKEN": forge.token,
             "GITHUB_WEBHOOK_SECRET": SECRET,
             **forge.github.addresses,
+            "RESOLVER_RUN_STORE": str(self.runs),
             "RESOLVER_RUNTIME": "local",
             "RESOLVER_VERIFY": "false",
             "RESOLVER_PACE": '{"write_interval": 0, "first_wait": 0.05}',
@@ -187,8 +188,8 @@ class Server:
 
     @property
     def runs(self) -> Path:
-        """The folder that contains the folders of the runs."""
-        return self.folder / "resolver-runs"
+        """The folder that contains the logs and files of the runs."""
+        return self.folder / "stored-runs"
 
     @property
     def log(self) -> str:
@@ -319,11 +320,6 @@ class WorkerProcess:
     def starts(self) -> int:
         """Return how many times the process has started to work."""
         return self.log.count("works for postgresql://")
-
-    def files(self) -> dict[str, bytes]:
-        """Return the contents of the event logs and outcomes of the runs."""
-        found = sorted((self.folder / "resolver-runs").glob("*/*.json*"))
-        return {path.name: path.read_bytes() for path in found}
 
     def end(self, number: signal.Signals) -> int:
         self.process.send_signal(number)

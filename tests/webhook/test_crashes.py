@@ -14,12 +14,12 @@ import pytest
 
 from resolver.events.actions import CmdRun
 from resolver.events.lifecycle import Resumed
-from resolver.events.log import read_log
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.exchange import Hold
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash
+from tests.parts.stored_runs import outcomes_in, runs_in, stored_in
 from tests.parts.waiting import until
 from tests.webhook.serving import Forge, Plans, Server, plan_of_a_fix
 
@@ -109,7 +109,7 @@ def test_a_run_ended_by_sigkill_and_by_sigterm_continues_after_each_restart(
 
     server.start()
     until(lambda: scenario.forge.final_comments(issue) and scenario.forge.final_comments(waiting))
-    until(lambda: len(list(server.runs.glob("*/outcome.json"))) == 2)
+    until(lambda: len(outcomes_in(server.runs)) == 2)
     assert (
         len(scenario.forge.final_comments(issue))
         == len(scenario.forge.final_comments(waiting))
@@ -119,13 +119,13 @@ def test_a_run_ended_by_sigkill_and_by_sigterm_continues_after_each_restart(
     assert len(scenario.forge.pulls(issue.repository)) == 2
     assert len(issue.comments[0].reactions) == 1
     assert "attempt 3" in server.log
-    assert not list(server.runs.glob("*/earlier-*"))
-    logs = [list(read_log(path)) for path in server.runs.glob("*/events.jsonl")]
+    store = stored_in(server.runs)
+    logs = [list(store.events(run)) for run in runs_in(server.runs)]
     [taken_up] = [log for log in logs if any(isinstance(event, Resumed) for event in log)]
     assert sum(isinstance(event, Resumed) for event in taken_up) == 2
     sleeps = [e for e in taken_up if isinstance(e, CmdRun) and "4711.5" in e.command]
     assert len(sleeps) == 1, "what the log has is not asked for again"
-    until(lambda: not list((server.runs / "tmp").iterdir()), 5)
+    until(lambda: not list((server.folder / "resolver-runs/tmp").iterdir()), 5)
 
 
 @pytest.mark.attack

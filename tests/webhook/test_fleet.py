@@ -15,6 +15,7 @@ from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.postgres import Postgres
 from tests.parts.runs import INSTALLED_RESOLVER, RESOLVER
+from tests.parts.stored_runs import content_of, runs_in, stored_in
 from tests.parts.waiting import until
 from tests.webhook.serving import Forge, HeldPlans, Server, WorkerProcess, plan_of_a_fix
 
@@ -97,14 +98,15 @@ def test_a_suspended_worker_writes_nothing_more(scenario: Scenario) -> None:
     suspended = scenario.add_worker(INSTALLED_RESOLVER)
     first = scenario.ask("first")
     suspended.process.send_signal(signal.SIGSTOP)
-    written = suspended.files()
     scenario.add_worker()
     until(lambda: scenario.is_done(first))
+    runs = scenario.server.runs
+    written = [content_of(stored_in(runs), run) for run in runs_in(runs)]
     scenario.plans.released.set()  # the answer is there when the suspended worker wakes up
     suspended.process.send_signal(signal.SIGCONT)
     until(lambda: suspended.starts == 2)
     assert "could not renew its lease" in suspended.log
-    assert suspended.files() == written
+    assert [content_of(stored_in(runs), run) for run in runs_in(runs)] == written
     assert scenario.is_done(first)
     assert len(scenario.forge.branches(first.repository)) == 1
     for worker in scenario.workers:

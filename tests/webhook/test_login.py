@@ -14,16 +14,18 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from itsdangerous import TimestampSigner
+from obstore.store import MemoryStore
 
 from resolver.entrypoints.webhook.login import CACHE_SECONDS, SESSION_SECONDS, PageLogin
 from resolver.entrypoints.webhook.page_links import page_key
 from resolver.entrypoints.webhook.site import Site
-from resolver.events.log import dump_line
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.output import StoredRequest
 from resolver.storage.database import parse_database_url
-from resolver.storage.run_folders import LocalRunFolders
+from resolver.storage.earlier_runs import REQUEST
 from resolver.storage.run_index import RunIndex
+from resolver.storage.run_store import RunStore
+from tests.parts.stored_runs import write_run
 from tests.trace.sample import realistic
 from tests.webhook.github_users import BASE, SECRET, GitHub, begin_login, log_in
 
@@ -57,16 +59,14 @@ class Served:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     index = RunIndex(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
+    store = RunStore(MemoryStore())
     for run, repository in ((OWN, "octo/calc"), (READABLE, "octo/docs"), (OTHER, "octo/secret")):
         trigger = Trigger(
             key=run, kind=TriggerKind.ISSUE_COMMENT, repository=repository, number=12,
             actor=Actor(login="hubot"), at=NOW,
         )  # fmt: skip
-        (tmp_path / run).mkdir()
         request = StoredRequest(run=run, trigger=trigger)
-        (tmp_path / run / "request.json").write_text(request.model_dump_json())
-        log = "".join(f"{dump_line(event)}\n" for event in realistic()[:8])
-        (tmp_path / run / "events.jsonl").write_text(log)
+        write_run(store, run, realistic()[:8], {REQUEST: request.model_dump_json()})
         new = {
             "repository": repository, "title": f"In {repository}", "requester": "hubot",
             "kind": "issue_comment", "command": "fix", "state": "running",
@@ -79,7 +79,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     def enqueue(id: str, trigger: Trigger) -> None:
         made.sent.append((id, trigger))
 
-    Site(BASE, SECRET, LocalRunFolders(tmp_path), index, enqueue, github.users).add_to(app)
+    Site(BASE, SECRET, store, index, enqueue, github.users).add_to(app)
     yield made
     index.close()
 

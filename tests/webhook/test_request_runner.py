@@ -9,14 +9,15 @@ import socket
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from obstore.store import MemoryStore
 
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, StartedRequest
 from resolver.entrypoints.webhook.request_runner import RequestRunner
-from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.errors import Cause, LeaseLost, QuotaReached, ResolverError
 from resolver.events.lifecycle import Resumed
 from resolver.events.observations import AgentStateChanged
@@ -29,7 +30,6 @@ from resolver.github.forge import Forge
 from resolver.models.run import Command, Publication, PullRequest, RunState, Trigger, TriggerKind
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.runs.conversation.comments import Conclusion, conclude
-from resolver.runs.output import Output
 from resolver.runs.quotas.admission import MAX_USER_RUNS, ledger_key, reserve_quota
 from resolver.runs.stages import (
     ExecutedRun,
@@ -40,14 +40,15 @@ from resolver.runs.stages import (
     StageValues,
 )
 from resolver.storage.database import parse_database_url
-from resolver.storage.earlier_runs import EVENTS, OUTCOME
+from resolver.storage.earlier_runs import OUTCOME
 from resolver.storage.issue_history import IssueHistories
 from resolver.storage.ledger_ref import REF
 from resolver.storage.quota_table import QuotaTable
-from resolver.storage.run_archive import RunArchive
+from resolver.storage.run_store import RunStore
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
+from tests.parts.stored_runs import write_run
 from tests.trace import sample
 from tests.webhook.serving import Forge as GitHub
 from tests.webhook.serving import started
@@ -103,7 +104,7 @@ class Scenario:
         self.forge, self.folder, self.stage = GitHub(github), folder, Stage()
         self.name = self.forge.repository("octo/calc")
         self.url = parse_database_url(f"sqlite:///{folder}/resolver.db")
-        self.table = QuotaTable(self.url)
+        self.table, self.store = QuotaTable(self.url), RunStore(MemoryStore())
         self.environment = {
             "HOME": str(folder),
             "LLM_MODEL": "openai/scripted",
@@ -114,18 +115,16 @@ class Scenario:
         }
         self.issue, self.trigger = self.request()
 
-    def runner(self, machine: str = "", **environment: str) -> RequestRunner:
-        """Return that of one machine. Machines with a name have an archive in common."""
-        folder = self.folder / "runs" / machine
+    def runner(self, **environment: str) -> RequestRunner:
+        """Return that of one process."""
         return RequestRunner(
             {**self.environment, **environment},
             {},
-            folder,
+            self.store,
             IssueHistories(self.url),
             quota_table=self.table,
             outage_retry=RETRY,
             pipeline=self.stage,
-            archived=ArchivedRunFolders(RunArchive(self.url), folder) if machine else None,
         )
 
     def request(self) -> tuple[Issue, Trigger]:
@@ -171,8 +170,9 @@ def run_of(trigger: Trigger) -> str:
     return run_id(trigger.key, trigger.at)
 
 
-def folder_of(runner: RequestRunner, trigger: Trigger) -> Path:
-    return runner.folder / run_of(trigger)
+def outcome_of(scenario: Scenario, trigger: Trigger) -> dict[str, Any]:
+    outcome: dict[str, Any] = json.loads(scenario.store.file(run_of(trigger), OUTCOME) or b"")
+    return outcome
 
 
 @pytest.fixture
@@ -189,8 +189,7 @@ def test_a_run_is_counted_once_with_what_its_log_says(scenario: Scenario) -> Non
     total = scenario.total()
     assert (total.repository, total.runs, total.active_runs) == ("octo/calc", 1, 0)
     assert total.cost == pytest.approx(0.2)
-    folder = folder_of(runner, scenario.trigger)
-    assert json.loads((folder / OUTCOME).read_text())["cost"] == pytest.approx(0.2)
+    assert outcome_of(scenario, scenario.trigger)["cost"] == pytest.approx(0.2)
 
 
 def test_replies_without_a_price_are_counted_as_such(scenario: Scenario) -> None:
@@ -214,8 +213,9 @@ def test_a_failed_run_is_counted_and_logged_with_its_reason(
 def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> None:
     runner = scenario.runner()
     runner.execute(started(scenario.trigger))
-    run = run_of(scenario.trigger)
-    (runner.folder / run / OUTCOME).unlink()
+    events = list(scenario.store.events(run_of(scenario.trigger)))
+    scenario.store.remove(run_of(scenario.trigger).__eq__)
+    write_run(scenario.store, run_of(scenario.trigger), events)
     scenario.record(scenario.trigger)
     assert runner.execute(started(scenario.trigger, failure=CRASHED)).state == "error"
     assert scenario.total().cost == pytest.approx(0.2)
@@ -340,27 +340,14 @@ def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(
 
 def test_a_stop_after_a_crash_of_the_server_is_reported(scenario: Scenario) -> None:
     runner = scenario.runner()
-    folder = folder_of(runner, scenario.trigger)
-    folder.mkdir(parents=True)
+    write_run(scenario.store, run_of(scenario.trigger))
     later = {"at": utc_now() + RETRY, "key": "stop", "command": Command.STOP}
     runner.histories.record_stop(scenario.trigger.model_copy(update=later))
     request = NewRequest("delivery", RequestKind.RUN, scenario.trigger)
     done = runner.execute(StartedRequest(request, attempt=2))
     assert done.state == "stopped" and not scenario.stage.requests
     assert "mona stopped it before it could continue" in scenario.comment()
-    assert json.loads((folder / OUTCOME).read_text())["state"] == "stopped"
-
-
-def test_a_run_that_another_process_has_open_is_given_up_without_an_exception(
-    scenario: Scenario,
-) -> None:
-    runner = scenario.runner()
-    folder = folder_of(runner, scenario.trigger)
-    output = Output(folder)
-    done = runner.execute(started(scenario.trigger))
-    output.close()
-    assert done.state == "error" and not (folder / OUTCOME).exists()
-    assert "could not open the log" in scenario.comment()
+    assert outcome_of(scenario, scenario.trigger)["state"] == "stopped"
 
 
 def check_failed(scenario: Scenario, head: str = "") -> Trigger:
@@ -410,26 +397,31 @@ def test_a_run_whose_result_github_does_not_take_is_repeated(scenario: Scenario)
     assert scenario.comment()
 
 
-def test_a_run_continues_on_another_machine_and_the_first_one_can_not_write_any_more(
+def test_a_run_continues_in_another_process_and_the_first_one_can_not_write_any_more(
     scenario: Scenario,
 ) -> None:
     run = run_of(scenario.trigger)
-    first, second = scenario.runner("first"), scenario.runner("second")
+    suspended: list[RunRequest] = []
+
+    def suspend(request: RunRequest, forge: Forge) -> RunResult:
+        result = scenario.stage(request, forge)
+        suspended.append(request)
+        scenario.stage.failure = None
+        assert scenario.runner().execute(started(scenario.trigger, 2)).exit_code == 0
+        return result
+
     scenario.stage.failure = outage("provider_down")
     with pytest.raises(ResolverError):
-        first.execute(started(scenario.trigger))
-    before = (first.folder / run / EVENTS).read_bytes()
-    scenario.stage.failure = None
-    assert second.execute(started(scenario.trigger, 2, outage_began=utc_now())).exit_code == 0
+        replace(scenario.runner(), pipeline=suspend).execute(started(scenario.trigger))
     assert scenario.stage.requests[-1].resume
-    assert (second.folder / run / EVENTS).read_bytes().startswith(before)
+    events = list(scenario.store.events(run))
+    assert sum(isinstance(event, Resumed) for event in events) == 1
+    copy = suspended[0].log_copy
+    assert copy is not None
     with pytest.raises(LeaseLost):
-        first.execute(started(scenario.trigger))
-    assert (first.folder / run / EVENTS).read_bytes() == before
-    shown = first.folders.folder_of(run)
-    assert shown == first.folder / run
-    for name in (EVENTS, OUTCOME):
-        assert (shown / name).read_bytes() == (second.folder / run / name).read_bytes()
+        copy.append(3, b"{}\n")
+    assert list(scenario.store.events(run)) == events
+    assert outcome_of(scenario, scenario.trigger)["state"] == "finished"
 
 
 def test_a_comment_that_comes_during_the_run_and_is_not_read_becomes_a_run_of_its_own(
@@ -459,8 +451,8 @@ def test_a_request_to_continue_gets_the_log_of_the_last_run(scenario: Scenario) 
     continuation = scenario.stage.requests[-1].continuation
     assert continuation is not None and continuation.run == first
     assert "use pytest -x" in continuation.message and continuation.by == "mona"
-    folders = [runner.folder / request.run for request in scenario.stage.requests]
-    earlier, later = [(folder / EVENTS).read_bytes() for folder in folders]
+    runs = [request.run for request in scenario.stage.requests]
+    earlier, later = [b"".join(scenario.store.lines(run)) for run in runs]
     assert later.startswith(earlier) and len(later) > len(earlier)
     assert scenario.total().cost == pytest.approx(0.4), "the replies of the first run count once"
 

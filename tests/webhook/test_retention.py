@@ -12,32 +12,20 @@ from sqlalchemy import URL, select, text
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestQueue
 from resolver.entrypoints.webhook.retention import RetentionTask
-from resolver.errors import LeaseLost
+from resolver.events.actions import Think
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
 from resolver.storage.database import ServerDatabase, parse_database_url
-from resolver.storage.earlier_runs import OUTCOME
-from resolver.storage.event_table import EVENTS
 from resolver.storage.issue_history import HISTORY, IssueHistories
 from resolver.storage.quota_table import COSTS, QuotaTable
-from resolver.storage.run_archive import (
-    CHUNKS,
-    FILES,
-    RUNS,
-    LogLine,
-    LogPosition,
-    RunArchive,
-    RunClaim,
-)
-from resolver.storage.run_index import RUNS as INDEXED_RUNS
-from resolver.storage.run_index import RunIndex
+from resolver.storage.run_index import RUNS, RunIndex
 from tests.github.events.ledgers import ended
 from tests.parts.postgres import Postgres
+from tests.parts.stored_runs import runs_in, stored_in, write_run
 from tests.parts.waiting import until
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 OLD, YOUNG = timedelta(days=31), timedelta(days=29)
-CLAIM = RunClaim(1, 1)
 
 
 @pytest.fixture(params=("sqlite", "postgresql"))
@@ -78,10 +66,9 @@ class Stores:
     def __post_init__(self) -> None:
         self.database = ServerDatabase(self.url)
         self.queue = RequestQueue(self.database)
-        self.archive, self.table = RunArchive(self.database), QuotaTable(self.database)
+        self.store, self.table = stored_in(self.folder), QuotaTable(self.database)
         self.index = RunIndex(self.database)
         self.histories = IssueHistories(self.database, lambda: self.time)
-        self.folder.mkdir()
 
     def __enter__(self) -> Self:
         return self
@@ -107,26 +94,22 @@ class Stores:
                     ),
                     values,
                 )
-        self.archive.record_claim(run, CLAIM)
-        self.archive.append(run, CLAIM, LogPosition(), [LogLine("think", "{}")])
-        self.archive.put_file(run, CLAIM, OUTCOME, b"{}")
+        write_run(self.store, run, [Think(id=0, content="a")], ended=True)
         self.histories.record_run(asked.trigger, run)
         entry = ended(int(run[-6:], 16) % 10**6, at=self.time)
         self.table.change(repository, self.time, lambda ledger: (ledger.with_run(entry), None))
         described = ("repository", "title", "requester", "kind", "command", "state", "day")
         self.index.put(run, dict.fromkeys(described, "x") | {"started": 1.0}, {})
-        (self.folder / run).mkdir()
-        (self.folder / run / OUTCOME).write_text("{}")
         return run
 
     def remove_old(self, days: int = 30) -> None:
-        RetentionTask(self.database, self.queue, self.folder, days).remove_old(NOW)
+        RetentionTask(self.database, self.queue, self.store, days).remove_old(NOW)
 
-    def runs_in_tables(self) -> list[set[str]]:
-        """Return the runs that each table has rows of."""
-        tables = (EVENTS, RUNS, FILES, CHUNKS, INDEXED_RUNS)
+    def runs(self) -> list[set[str]]:
+        """Return the runs that are indexed, and those that are stored."""
         with self.database.reading() as connection:
-            return [set(connection.scalars(select(table.c.run))) for table in tables]
+            indexed = set(connection.scalars(select(RUNS.c.run)))
+        return [indexed, set(runs_in(self.folder))]
 
     def requests(self) -> set[str]:
         return {request.id for request in self.queue.recent()}
@@ -146,7 +129,7 @@ def test_what_is_old_is_removed_and_nothing_of_an_open_request(stores: Stores) -
     for name in others:
         (stores.folder / name).mkdir()
     stores.remove_old()
-    assert stores.runs_in_tables() == [kept] * 5
+    assert stores.runs() == [kept] * 2
     assert stores.requests() == {young.id, waiting.id}
     assert {path.name for path in stores.folder.iterdir()} == kept | others
     assert stores.histories.runs("octo/calc", 1) == []
@@ -155,15 +138,7 @@ def test_what_is_old_is_removed_and_nothing_of_an_open_request(stores: Stores) -
     with stores.database.reading() as connection:
         assert len(connection.execute(select(COSTS)).all()) == 3, "costs are kept"
     stores.remove_old()
-    assert stores.runs_in_tables() == [kept] * 5
-
-
-def test_a_process_that_still_works_on_a_removed_run_writes_nothing_more(stores: Stores) -> None:
-    run = stores.store_run(request(1, OLD))
-    stores.remove_old()
-    assert stores.archive.state(run) is None
-    with pytest.raises(LeaseLost):
-        stores.archive.append(run, CLAIM, LogPosition(), [LogLine("think", "{}")])
+    assert stores.runs() == [kept] * 2
 
 
 def test_a_stop_is_kept_as_long_as_a_request_from_before_it_waits(stores: Stores) -> None:
@@ -191,19 +166,10 @@ def test_the_issue_of_a_pull_request_is_known_while_runs_work_on_it(stores: Stor
         assert len(connection.execute(select(HISTORY)).all()) == 1
 
 
-def test_a_link_is_not_followed(stores: Stores) -> None:
-    outside = stores.folder.parent / "outside"
-    outside.mkdir()
-    (outside / "file").touch()
-    (stores.folder / run_of(request(1, OLD))).symlink_to(outside)
-    stores.remove_old()
-    assert (outside / "file").exists()
-
-
 def test_the_first_removal_is_at_the_start(stores: Stores) -> None:
     """The age counts from the real time here."""
     run = stores.store_run(request(1, OLD))
     BackgroundThreads().start(
-        "retention", RetentionTask(stores.database, stores.queue, stores.folder, 30).run_daily
+        "retention", RetentionTask(stores.database, stores.queue, stores.store, 30).run_daily
     )
     until(lambda: not (stores.folder / run).exists())

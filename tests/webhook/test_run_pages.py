@@ -2,11 +2,9 @@
 
 import http.client
 import json
-import os
 import re
 import socket
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +15,7 @@ import pytest
 import uvicorn
 from hypothesis import given
 from hypothesis import strategies as st
+from obstore.store import MemoryStore
 from playwright.sync_api import Browser
 
 from resolver.config.server_variables import read_server_variables
@@ -35,19 +34,20 @@ from resolver.entrypoints.webhook.site import Site
 from resolver.entrypoints.webhook.webhook import create_webhook_app
 from resolver.errors import UsageError
 from resolver.events.base import EventBase
-from resolver.events.log import dump_line
-from resolver.storage.run_folders import LocalRunFolders
+from resolver.storage.earlier_runs import OUTCOME
+from resolver.storage.run_store import RunStore
 from resolver.trace.html import render_update
 from resolver.trace.steps import build_view
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash
+from tests.parts.stored_runs import write_run
 from tests.parts.waiting import until
 from tests.trace.sample import HOSTILE, hostile, realistic
 from tests.webhook.serving import FIX, Forge, Plans, Server, plan_of_a_fix
 
 SECRET = "webhook-canary-51c7e9d3f0a28b46"
-NOWHERE = LocalRunFolders(Path("/nowhere"))
+NOWHERE = RunStore(MemoryStore())
 IDS = "(steps) => steps.map((step) => step.id)"
 RUN = "20260304-093000-0a1b2c"
 ids = st.from_regex(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{6}", fullmatch=True)
@@ -70,11 +70,12 @@ def get(port: int, path: str) -> Answer:
 
 
 class Served:
-    """The application with the pages of `folder`, on a socket."""
+    """The application with the pages of a store, on a socket."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        pages = RunPages(LocalRunFolders(folder), SECRET, follow_seconds=0.02)
+    def __init__(self) -> None:
+        self.objects = MemoryStore()
+        self.store = RunStore(self.objects)
+        pages = RunPages(self.store, SECRET, follow_seconds=0.02)
         listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = listening.getsockname()[1]
         app = create_webhook_app(SECRET, lambda *_: "", pages=lambda app: add_run_pages(app, pages))
@@ -83,14 +84,8 @@ class Served:
         self.thread = threading.Thread(target=self.server.run, args=([listening],))
         self.thread.start()
 
-    def write(self, events: Iterable[EventBase], run: str = RUN, ended: bool = False) -> Path:
-        folder = self.folder / run
-        folder.mkdir(exist_ok=True)
-        log = folder / "events.jsonl"
-        log.write_text("".join(f"{dump_line(event)}\n" for event in events))
-        if ended:
-            (folder / "outcome.json").write_text("{}")
-        return log
+    def write(self, events: Iterable[EventBase], ended: bool = False, outcome: str = "{}") -> None:
+        write_run(self.store, RUN, events, {OUTCOME: outcome} if ended else {})
 
     def path(self, run: str = RUN) -> str:
         return page_url("http://x", SECRET, run).removeprefix("http://x")
@@ -104,9 +99,8 @@ class Served:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Served]:
-    (tmp_path / "runs").mkdir()
-    made = Served(tmp_path / "runs")
+def served() -> Iterator[Served]:
+    made = Served()
     yield made
     made.close()
 
@@ -158,11 +152,10 @@ def test_a_public_address_is_one_and_is_taken_without_its_last_slash(url: str, k
 
 
 def test_the_page_shows_what_the_log_says_so_far(served: Served) -> None:
-    (served.folder / RUN).mkdir()
+    served.write([])
     assert "The run has started" in served.page().body
-    log = served.write(realistic()[:8])
-    whole = log.read_bytes()
-    log.write_bytes(whole + b'{"kind": "nonsense"\n' + whole[:300])
+    served.write(realistic()[:8])
+    served.objects.put(f"{RUN}/log/00000099-00000008", b'{"kind": "nonsense"\n')
     page = served.page()
     assert page.status == 200 and "parse_date crashes on two-digit years" in page.body
     assert '<meta http-equiv="refresh" content="10">' in page.body
@@ -173,15 +166,15 @@ def test_the_page_shows_what_the_log_says_so_far(served: Served) -> None:
     page = served.page()
     assert 'http-equiv="refresh"' not in page.body and "in progress" not in page.body
     assert page.headers["content-type"] == "text/html; charset=utf-8"
+    served.store.remove(RUN.__eq__)
     served.write([], ended=True)
     assert "ended before its first step" in served.page().body
 
 
 @pytest.mark.parametrize("url", ["https://github.example/octo/calc/pull/9", "javascript:alert(1)"])
 def test_the_page_of_a_finished_run_begins_with_its_pull_request(served: Served, url: str) -> None:
-    log = served.write(realistic(), ended=True)
     pull = {"title": "Fix <it>", "body": "", "number": 9, "url": url}
-    (log.parent / "outcome.json").write_text(json.dumps({"run": RUN, "pull_request": pull}))
+    served.write(realistic(), True, json.dumps({"run": RUN, "pull_request": pull}))
     shown = "Pull request #9: Fix &lt;it&gt;</a>" in served.page().body.partition('id="status"')[0]
     assert shown == url.startswith("https")
 
@@ -206,8 +199,7 @@ def test_a_wrong_key_no_key_and_no_such_run_are_answered_alike(served: Served) -
     """Somebody guesses the address of a run's page: every wrong guess gets the same answer."""
     served.write(realistic())
     unknown = "20260304-093000-ffffff"
-    (served.folder / "notes").mkdir()
-    (served.folder / "20260304-093000-eeeeee").symlink_to(served.folder / RUN)
+    served.objects.put("notes/log/00000000-00000000", b"{}")
     answers = [
         get(served.port, path)
         for path in (
@@ -219,7 +211,6 @@ def test_a_wrong_key_no_key_and_no_such_run_are_answered_alike(served: Served) -
             f"/runs/{RUN}/events?key=x",
             served.path(unknown),
             served.path("notes"),
-            served.path("20260304-093000-eeeeee"),
             f"/runs/%2e%2e?key={page_key(SECRET, '..')}",
             f"/runs/..%2f..%2fetc?key={page_key(SECRET, '../../etc')}",
             f"/runs/{RUN}%00?key={page_key(SECRET, RUN + chr(0))}",
@@ -259,52 +250,34 @@ def test_hostile_text_in_a_log_stays_text(served: Served) -> None:
         assert not re.search(r"<(iframe|object|embed|form|base|link)\b|\bon\w+=\"", html)
 
 
-def test_a_log_that_is_no_file_blocks_nobody(served: Served) -> None:
-    (served.folder / RUN).mkdir()
-    os.mkfifo(served.folder / RUN / "events.jsonl")
-    assert served.page().status == 200
-
-
-@pytest.mark.deep
-def test_a_log_of_one_endless_line_is_not_read_whole(served: Served) -> None:
-    (served.folder / RUN).mkdir()
-    with (served.folder / RUN / "events.jsonl").open("wb") as file:
-        file.truncate(5_000_000_000)
-    began = time.perf_counter()
-    assert served.page().status == 200
-    assert time.perf_counter() - began < 5
-
-
 def steps_in(html: str | None) -> list[int]:
     found = re.findall(r'<li class="step [^"]*" id="step-(\d+)"', html or "")
     return [int(number) for number in found]
 
 
-def test_a_viewer_gets_what_is_new_since_the_last_event_that_they_have(tmp_path: Path) -> None:
-    events, log = realistic(), tmp_path / RUN / "events.jsonl"
+def test_a_viewer_gets_what_is_new_since_the_last_event_that_they_have() -> None:
+    events, store = realistic(), RunStore(MemoryStore())
     half, last = events[len(events) // 2], events[-1]
-    lines = [f"{dump_line(event)}\n" for event in events]
-    log.parent.mkdir()
-    feed = RunFeed(LocalRunFolders(tmp_path), RUN)
+    feed = RunFeed(store, RUN)
     assert feed.update_since(-1) is None, "there is no log yet"
-    log.write_text("".join(lines[: half.id + 1]) + lines[half.id + 1][:10])
+    write_run(store, RUN, events[: half.id + 1])
     first = feed.update_since(-1)
-    assert first is not None and first.id == str(half.id), "the next line is being written"
+    assert first is not None and first.id == str(half.id)
     assert feed.update_since(half.id) is None
-    log.write_text("".join(lines))
+    write_run(store, RUN, events)
     new = feed.update_since(half.id)
     assert new is not None and new.id == str(last.id)
     assert feed.update_since(half.id) is new, "what is new is rendered once for all"
     shown = {step.number for step in build_view(events).entries if hasattr(step, "number")}
     assert set(steps_in(first.data)) | set(steps_in(new.data)) == shown
     assert 0 < len(steps_in(new.data)) < len(shown)
-    (log.parent / "outcome.json").write_text("{}")
+    write_run(store, RUN, events, ended=True)
     assert feed.update_since(last.id) is RELOAD
 
 
 def test_a_stream_resumes_after_the_last_event_id_and_ends_with_the_run(served: Served) -> None:
     events = realistic()
-    log = served.write(events)
+    served.write(events)
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
     address = served.path().replace("?", "/events?") + "&after=0"
     connection.request("GET", address, headers={"Last-Event-ID": str(events[len(events) // 2].id)})
@@ -314,7 +287,7 @@ def test_a_stream_resumes_after_the_last_event_id_and_ends_with_the_run(served: 
     received = b""
     while f"id: {events[-1].id}".encode() not in received:
         received += answer.readline()
-    (log.parent / "outcome.json").write_text("{}")
+    served.write(events, ended=True)
     received += answer.read()
     assert received.count(b"event: update") == 1 and received.endswith(
         b"event: reload\r\ndata: \r\n\r\n"
@@ -329,7 +302,7 @@ def test_in_a_browser_steps_appear_as_they_happen_until_the_run_ends(
     served: Served, chromium: Browser
 ) -> None:
     events = realistic()
-    log = served.write(events[:8])
+    served.write(events[:8])
     context = chromium.new_context(viewport={"width": 390, "height": 900})
     page = context.new_page()
     problems: list[str] = []
@@ -341,8 +314,7 @@ def test_in_a_browser_steps_appear_as_they_happen_until_the_run_ends(
     page.locator("#connection", has_text="live").wait_for()
     assert page.locator("#follow").is_checked()
     shown = page.locator("li.step").count()
-    with log.open("a") as file:
-        file.write("".join(f"{dump_line(event)}\n" for event in events[8:-2]))
+    served.write(events[:-2])
     page.locator("li.step").nth(shown).wait_for()
     page.locator("nav li li", has_text="Reply not followed").wait_for()
     steps = [step_id.removeprefix("step-") for step_id in page.locator("li.step").evaluate_all(IDS)]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from obstore.store import MemoryStore
 
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.request_runner import RequestRunner
@@ -15,7 +16,9 @@ from resolver.github.events.payloads import parse_payload
 from resolver.models.run import Trigger
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.storage.database import parse_database_url
+from resolver.storage.earlier_runs import OUTCOME
 from resolver.storage.issue_history import IssueHistories
+from resolver.storage.run_store import RunStore
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.webhook.serving import Forge, started
@@ -29,7 +32,6 @@ class Scenario:
     def __init__(self, github: GitHubServer, folder: Path) -> None:
         self.forge = Forge(github)
         self.issue: Issue = self.forge.issue(self.forge.repository("octo/calc"), "none")
-        self.folder = folder / "runs"
         environment = {
             "LLM_MODEL": "openai/scripted",
             "GITHUB_TOKEN": self.forge.token,
@@ -38,7 +40,7 @@ class Scenario:
             "RESOLVER_PACE": '{"write_interval": 0}',
         }
         url = parse_database_url(f"sqlite:///{folder}/resolver.db")
-        self.runs = RequestRunner(environment, {}, self.folder, IssueHistories(url))
+        self.runs = RequestRunner(environment, {}, RunStore(MemoryStore()), IssueHistories(url))
 
     def request(self, author: str = "mona") -> Trigger:
         found = trigger_for_target(
@@ -56,12 +58,14 @@ def scenario(github: GitHubServer, tmp_path: Path) -> Scenario:
 def test_a_run_that_crashes_the_server_each_time_is_given_up_and_reported(
     scenario: Scenario,
 ) -> None:
-    done = scenario.runs.execute(started(scenario.request(), failure=CRASHED))
+    request = scenario.request()
+    done = scenario.runs.execute(started(request, failure=CRASHED))
     assert done.state == "error"
     [comment] = scenario.forge.final_comments(scenario.issue)
     assert CRASHED in comment.body
     assert "ask again" in comment.body
-    assert not scenario.folder.exists()
+    run = run_id(request.key, request.at)
+    assert json.loads(scenario.runs.store.file(run, OUTCOME) or b"")["state"] == "error"
 
 
 def test_a_request_that_waits_gets_a_reaction_and_no_comment(scenario: Scenario) -> None:

@@ -31,7 +31,6 @@ from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequ
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.retention import RetentionTask
 from resolver.entrypoints.webhook.run_indexer import RunIndexer
-from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.entrypoints.webhook.worker import (
     RequestHandlers,
@@ -47,12 +46,11 @@ from resolver.runs.pipeline import run_pipeline
 from resolver.runs.wiring.models import preload_models
 from resolver.runs.wiring.sandbox import ForgeTokens, RunHost
 from resolver.security.redaction import Redactor
-from resolver.storage.blob_store import BlobStore, open_blob_store
 from resolver.storage.database import DatabaseError, ServerDatabase, parse_database_url
 from resolver.storage.issue_history import IssueHistories
 from resolver.storage.quota_table import QuotaTable
-from resolver.storage.run_archive import RunArchive
 from resolver.storage.run_index import RunIndex
+from resolver.storage.run_store import RunStore, open_run_store
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -139,13 +137,13 @@ def open_process(
     """Return the process, registered as an executor, with its signal handlers installed.
 
     environment, options: sources of the settings. is_worker: True for `resolver worker`. Raises
-    UsageError if a setting, the database, the object store or the data folder can't be used.
+    UsageError if a setting, the database, the store of runs or the data folder can't be used.
     """
     settings, server = _checked_settings(options, environment), read_server_variables(environment)
     url, folder = _open_stores(server, is_alone=bool(process.concurrency) and not is_worker)
     machine = open_host(environment)
     _start_log(settings, machine, url, server.log_format)
-    blobs = _open_blobs(server, url, environment)
+    store = _open_run_store(server, url, folder, environment)
     database = ServerDatabase(url)
     options = {**options, "bot_login": server_login(settings, machine)}
     settings = load_settings(options, environment)
@@ -158,13 +156,12 @@ def open_process(
     runs = RequestRunner(
         environment,
         options,
-        folder.path,
+        store,
         IssueHistories(database),
         quota_table=QuotaTable(database),
         issued_tokens=machine.tokens.issued_tokens,
         outage_retry=timedelta(seconds=settings.pace.outage),
         pipeline=metrics.instrument(indexer.wrap_pipeline(run_pipeline)),
-        archived=_open_archive(database, folder.path, blobs),
         require_lease=executor.fence.require_valid if process.concurrency else None,
     )
     worker = None
@@ -187,7 +184,7 @@ def open_process(
         runs,
         indexer.index,
         metrics,
-        RetentionTask(database, queue, folder.path, blobs=blobs),
+        RetentionTask(database, queue, store),
         BackgroundThreads(metrics.count_failed_task),
     )
 
@@ -224,14 +221,18 @@ def _start_log(
     log_to_stderr(redactor, log_format)
 
 
-def _open_blobs(
-    server: ServerVariables, url: URL, environment: Mapping[str, str]
-) -> BlobStore | None:
-    """Return the object store, if there is one. Raises UsageError if it refuses to be used."""
-    blobs = open_blob_store(server.blob_store, url, environment)
-    if blobs is not None:
-        blobs.check()
-    return blobs
+def _open_run_store(
+    server: ServerVariables, url: URL, folder: DataFolder, environment: Mapping[str, str]
+) -> RunStore:
+    """Return the store of runs. Raises UsageError if it can't be used."""
+    if not server.run_store and url.get_backend_name() == "postgresql":
+        raise UsageError(
+            "with PostgreSQL, several processes need one store of runs",
+            "set RESOLVER_RUN_STORE to s3://BUCKET/PREFIX, or to a folder that all of them have",
+        )
+    store = open_run_store(server.run_store, folder.path / "runs", environment)
+    store.check()
+    return store
 
 
 def _checked_settings(options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
@@ -273,17 +274,6 @@ def _use_scratch(folder: DataFolder) -> None:
     """Keep temporary files in the data folder, where the next start finds and removes the clones
     and local sandboxes of interrupted runs."""
     tempfile.tempdir = str(folder.empty_scratch())
-
-
-def _open_archive(
-    database: ServerDatabase, folder: Path, blobs: BlobStore | None
-) -> ArchivedRunFolders | None:
-    """Return the folders of runs with their archive in PostgreSQL, which several machines can use.
-
-    With SQLite there is one machine, which has the files already.
-    """
-    is_shared = database.url.get_backend_name() == "postgresql"
-    return ArchivedRunFolders(RunArchive(database, blobs=blobs), folder) if is_shared else None
 
 
 def _open_metrics(queue: RequestQueue, address: tuple[str, int] | None) -> ServerMetrics:

@@ -6,8 +6,7 @@ started again. Its outcome is written here, because its page shows it as active 
 """
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,16 +14,15 @@ from typing import Any
 
 from resolver.config.server_variables import read_server_variables
 from resolver.config.settings import Settings, load_settings
+from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.control import Control
 from resolver.controller.limits import derive_outcome
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.metrics import Pipeline
 from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.request_queue import StartedRequest, retry_end
-from resolver.entrypoints.webhook.run_recorder import RunRecorder
-from resolver.entrypoints.webhook.run_restore import ArchivedRunFolders
 from resolver.entrypoints.webhook.worker import RequestResult
-from resolver.errors import LeaseLost, LogError, Refused, ResolverError
+from resolver.errors import LeaseLost, Refused, ResolverError
 from resolver.events.log import read_log
 from resolver.events.run_log import cost_of_run, is_resumable
 from resolver.events.state import State
@@ -59,8 +57,7 @@ from resolver.storage.database import DatabaseError
 from resolver.storage.earlier_runs import EVENTS, OUTCOME, EarlierRun
 from resolver.storage.issue_history import HistoryRunStore, IssueHistories
 from resolver.storage.quota_table import QuotaTable
-from resolver.storage.run_archive import RunClaim
-from resolver.storage.run_folders import LocalRunFolders, RunFolders
+from resolver.storage.run_store import RunStore, RunWriter
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -104,7 +101,7 @@ class RequestRunner:
     """Executes queued requests that start a run.
 
     environment, options: sources of the settings, which are loaded again for each run.
-    folder: the server's data folder; each run has its own folder in it, named by the run's id.
+    store: has the logs and files of all runs. A run works in a temporary folder.
     histories: the stored history of each conversation.
     active_runs: the active runs, where comments find them.
     quota_table: the quotas and the cost of runs; with None they are kept in the repositories.
@@ -112,12 +109,11 @@ class RequestRunner:
     outage_retry: how long a run is repeated during an outage.
     pipeline: executes a run.
     require_lease: raises LeaseLost when this process may not write any more.
-    archived: the folders of runs that the database holds; None if they are only on this machine.
     """
 
     environment: Mapping[str, str]
     options: Mapping[str, Any]
-    folder: Path
+    store: RunStore
     histories: IssueHistories
     active_runs: ActiveRuns = field(default_factory=ActiveRuns)
     quota_table: QuotaTable | None = None
@@ -126,12 +122,6 @@ class RequestRunner:
     outage_retry: timedelta = timedelta(0)
     pipeline: Pipeline = run_pipeline
     require_lease: RequireLease | None = None
-    archived: ArchivedRunFolders | None = None
-
-    @property
-    def folders(self) -> RunFolders:
-        """The folders of all runs."""
-        return self.archived or LocalRunFolders(self.folder)
 
     def acknowledge(self, trigger: Trigger) -> None:
         """React to the request of a run that waits, so that people see it was received. Never
@@ -169,9 +159,8 @@ class RequestRunner:
 
         Raises ResolverError with a cause in `OUTAGES` if the request is to be repeated later.
 
-        The run's id and folder are derived from the event, so that an interrupted run is resumed
-        under the same id and from its own log. A damaged log is moved to `earlier-N/` and the run
-        starts from the beginning.
+        The run's id is derived from the event, so that an interrupted run is resumed under the same
+        id and from its own log. A run with a damaged log starts from the beginning.
         """
         trigger = started.trigger
         settings = self.settings()
@@ -183,17 +172,14 @@ class RequestRunner:
             logger.info("run %s is not started: %s", run, located.reason)
             return RequestResult(run, 0, "ignored")
         trigger = located
-        with ExitStack() as stack:
+        with temporary_directory() as temporary:
+            # Nothing else is in the folder of a run.
+            folder = temporary / run
+            writer = self.store.open_writer(run, folder, host.require_lease)
             try:
-                recorder = stack.enter_context(
-                    _recording(self.archived, run, started, host.require_lease)
-                )
-            except (LogError, OSError) as error:
-                logger.error("run %s can't be restored: %s", run, error)
-                report = _empty_report(trigger, run, settings)
-                cause = "the server could not read this run's files"
-                return _give_up(self.folder / run, report, cause, forge, settings)
-            return self._execute(trigger, started, settings, forge, host, recorder)
+                return self._execute(trigger, started, settings, forge, host, folder, writer)
+            finally:
+                writer.try_to_save_files()
 
     def _execute(
         self,
@@ -202,16 +188,17 @@ class RequestRunner:
         settings: Settings,
         forge: GitHubForge,
         host: RunHost,
-        recorder: RunRecorder | None,
+        folder: Path,
+        writer: RunWriter,
     ) -> RequestResult:
         run = run_id(trigger.key, trigger.at)
         where, attempt = f"{trigger.repository}#{trigger.number}", started.attempt
         logger.info("run %s starts for %s, attempt %d", run, where, attempt)
-        if _is_done(self.folder / run, trigger, forge):
+        if _is_done(folder, trigger, forge):
             logger.info("run %s was handled before", run)
-            self._record_cost(trigger, run)
+            self._record_cost(trigger, run, folder)
             return RequestResult(run, 0, "repeated")
-        if self._has_no_subject(trigger, run):
+        if self._has_no_subject(trigger, folder):
             report_no_active_run(trigger, forge, settings)
             return RequestResult(run, 0, "nothing")
         report = _empty_report(trigger, run, settings)
@@ -223,13 +210,13 @@ class RequestRunner:
             # of them sees the other.
             login = self.histories.stop_after(trigger)
             if login is not None:
-                return _cancel(
-                    self.folder / run, report, login, forge, settings, started.outages > 0
-                )
-            result = self._start_run(report, started, settings, forge, control, host, recorder)
+                return _cancel(folder, report, login, forge, settings, started.outages > 0)
+            result = self._start_run(
+                report, started, settings, forge, control, host, folder, writer
+            )
         finally:
             late_commands = self.active_runs.unregister(trigger)
-            self._record_cost(trigger, run)
+            self._record_cost(trigger, run, folder)
         return replace(result, follow_ups=tuple(late_commands))
 
     def _start_run(
@@ -240,14 +227,15 @@ class RequestRunner:
         forge: Forge,
         control: Control,
         host: RunHost,
-        recorder: RunRecorder | None,
+        folder: Path,
+        writer: RunWriter,
     ) -> RequestResult:
         """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = report.trigger, report.run
         if started.failure:
-            return _give_up(self.folder / run, report, started.failure, forge, settings)
+            return _give_up(folder, report, started.failure, forge, settings)
         try:
-            output = Output(self.folder / run, resume=True)
+            output = Output(folder, resume=True)
             self.histories.record_run(trigger, run)
             request = self._build_request(trigger, run, output, settings, host)
         except DatabaseError:
@@ -255,7 +243,7 @@ class RequestRunner:
         except (ResolverError, OSError) as error:
             logger.error("run %s can't be recorded: %s", run, error)
             cause = "the server could not open the log of this run"
-            return _give_up(self.folder / run, report, cause, forge, settings)
+            return _give_up(folder, report, cause, forge, settings)
         retry_until = retry_end(started.request, self.outage_retry, self.now())
         request = replace(
             request,
@@ -263,8 +251,8 @@ class RequestRunner:
             can_be_continued=True,
             retry_until=retry_until if retry_until > self.now() else None,
         )
-        observe = _stage_observer(self.histories, trigger, recorder)
-        request = replace(request, log_copy=recorder, observe=observe)
+        observe = _stage_observer(self.histories, trigger, writer)
+        request = replace(request, log_copy=writer, observe=observe)
         result = self.pipeline(request, forge)
         pull = result.publication.pull_request
         if pull is not None and pull.number is not None:
@@ -297,48 +285,37 @@ class RequestRunner:
         output.move_earlier_files()
         if not continues:
             return request
-        trigger, earlier = self._last_run(trigger, run)
-        continuation, notices = prepare_continuation(trigger, earlier, settings, output.log)
+        with temporary_directory() as earlier_runs:
+            trigger, earlier = self._last_run(trigger, run, earlier_runs)
+            continuation, notices = prepare_continuation(trigger, earlier, settings, output.log)
         subject = trigger if continuation else as_new_request(trigger)
         return replace(request, trigger=subject, continuation=continuation, notices=notices)
 
-    def _has_no_subject(self, trigger: Trigger, run: str) -> bool:
+    def _has_no_subject(self, trigger: Trigger, folder: Path) -> bool:
         """Return True if the request is about something that an earlier run left (an action that
         waits for approval, an unpublished change) and that is no longer there."""
-        if not concerns_earlier_run(trigger) or is_resumable(self.folder / run / EVENTS):
+        if not concerns_earlier_run(trigger) or is_resumable(folder / EVENTS):
             return False
         return not self.applies_to_run(trigger)
 
     def applies_to_run(self, trigger: Trigger) -> bool:
         """Return True if a run of the conversation left something for such a command to act on."""
-        return applies_to_run(*self._last_run(trigger, run_id(trigger.key, trigger.at)))
+        run = run_id(trigger.key, trigger.at)
+        with temporary_directory() as folder:
+            return applies_to_run(*self._last_run(trigger, run, folder))
 
-    def _record_cost(self, trigger: Trigger, run: str) -> None:
+    def _record_cost(self, trigger: Trigger, run: str, folder: Path) -> None:
         """Record what the run has cost so far, whatever its outcome. Never raises."""
         if self.quota_table is not None and _has_lease(self.host()):
-            _record_log(self.quota_table, self.folder / run / EVENTS, trigger, run, self.now())
+            _record_log(self.quota_table, folder / EVENTS, trigger, run, self.now())
 
-    def _last_run(self, trigger: Trigger, run: str) -> tuple[Trigger, EarlierRun | None]:
-        """Return the result of `find_run_to_continue` for the runs before this one."""
-        store = HistoryRunStore(trigger.repository, self.histories, self.folders)
-        return find_run_to_continue(trigger, run, store)
-
-
-@contextmanager
-def _recording(
-    archived: ArchivedRunFolders | None,
-    run: str,
-    started: StartedRequest,
-    require_lease: RequireLease,
-) -> Iterator[RunRecorder | None]:
-    """Bring the run's folder up to date from the database, and store there what is written into
-    it until the end of the block."""
-    if archived is None:
-        yield None
-        return
-    claim = RunClaim(started.started_at, started.attempt)
-    with archived.recording(run, claim, require_lease) as recorder:
-        yield recorder
+    def _last_run(
+        self, trigger: Trigger, run: str, folder: Path
+    ) -> tuple[Trigger, EarlierRun | None]:
+        """Return the result of `find_run_to_continue` for the runs before this one. folder: gets
+        the files of the runs that are searched."""
+        runs = HistoryRunStore(trigger.repository, self.histories, self.store, folder)
+        return find_run_to_continue(trigger, run, runs)
 
 
 def _log_end(trigger: Trigger, result: RunResult) -> None:
@@ -353,14 +330,13 @@ def _log_end(trigger: Trigger, result: RunResult) -> None:
 
 
 def _stage_observer(
-    histories: IssueHistories, trigger: Trigger, recorder: RunRecorder | None
+    histories: IssueHistories, trigger: Trigger, writer: RunWriter
 ) -> Callable[[StageValues], None]:
-    """Return the observer of a run's stages. It archives their files, and records the pull request
+    """Return the observer of a run's stages. It stores their files, and records the pull request
     before the final comment names it: somebody may answer there at once."""
 
     def observe(values: StageValues) -> None:
-        if recorder is not None:
-            recorder.observe_stage(values)
+        writer.try_to_save_files()
         pull = values.publication.pull_request
         if pull is not None and pull.number is not None:
             try:

@@ -1,10 +1,9 @@
 """Reads the log of a run for its page, and what is appended to it while somebody looks."""
 
-from pathlib import Path
-
 from resolver.config.templates import render
 from resolver.errors import LogError
-from resolver.events.log import Event, open_log_file, parse_line
+from resolver.events.log import Event, parse_line
+from resolver.storage.run_store import RunStore
 
 MAX_LOG_BYTES = 20_000_000
 """Number of bytes of a log that its page shows. Runs are bounded, so that hardly any has more."""
@@ -14,13 +13,14 @@ REFRESH_SECONDS = 10
 
 
 class RunLogReader:
-    """The events of a log as far as they were read, and the number of lines that can't be parsed.
+    """The events of a run as far as they were read, and the number of lines that can't be parsed.
     Not thread-safe."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, store: RunStore, run: str) -> None:
         self.events: list[Event] = []
         self.unread = 0
-        self._log, self._position, self._skipped = log, 0, 0
+        self._store, self._run = store, run
+        self._lines, self._size, self._skipped = 0, 0, 0
 
     @property
     def last_id(self) -> int:
@@ -28,25 +28,19 @@ class RunLogReader:
         return self.events[-1].id if self.events else -1
 
     def read(self) -> bool:
-        """Read what was appended. Return True if that is anything, and False as well if the file
-        can't be read now."""
-        before = self._position
-        try:
-            with open_log_file(self._log) as file:
-                size = file.seek(0, 2)
-                file.seek(self._position)
-                data = file.read(max(0, min(size, MAX_LOG_BYTES) - self._position))
-        except (LogError, OSError):
-            return False
-        self._skipped = max(0, size - MAX_LOG_BYTES)
-        *lines, unfinished = data.split(b"\n")  # the last line may be being written
-        self._position += len(data) - len(unfinished)
-        for line in lines:
+        """Read what was appended. Return True if that is anything. Raises RunStoreError."""
+        before = self._lines
+        for line in self._store.lines(self._run, self._lines - 1):
+            self._lines += 1
+            if self._size + len(line) > MAX_LOG_BYTES:
+                self._skipped += len(line)
+                continue
+            self._size += len(line)
             try:
                 self.events.append(parse_line(line))
             except LogError:
                 self.unread += 1
-        return self._position > before
+        return self._lines > before
 
     def notices(self, has_ended: bool) -> list[str]:
         """Return sentences for the page about what it shows."""

@@ -17,7 +17,6 @@ import secrets
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter
@@ -35,10 +34,9 @@ from resolver.entrypoints.webhook.run_log_reader import REFRESH_SECONDS, RunLogR
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.run import Actor, Command, PullRequest, Trigger, TriggerKind
-from resolver.runs.output import StoredRequest, read_diff
-from resolver.storage.earlier_runs import EVENTS, OUTCOME, PATCH, REQUEST
-from resolver.storage.run_folders import RunFolders
-from resolver.storage.run_store import is_run_id
+from resolver.runs.output import MAX_SHOWN_DIFF_BYTES, StoredRequest
+from resolver.storage.earlier_runs import OUTCOME, PATCH, REQUEST
+from resolver.storage.run_store import RunStore, is_run_id
 from resolver.trace.html import (
     LiveStream,
     RunControls,
@@ -62,9 +60,6 @@ FOLLOW_SECONDS = 1.0
 
 SEND_SECONDS = 30.0
 """Time in seconds in which a viewer has to take an update; then its connection is closed."""
-
-MAX_REQUEST_BYTES = 5_000_000
-"""Maximum size in bytes of the stored request of a run."""
 
 MAX_FORM_BYTES = 32_000
 MAX_MESSAGE_LENGTH = 4_000
@@ -103,7 +98,7 @@ class RunPages:
     follow_seconds: interval at which the log of a run in progress is read for a viewer.
     """
 
-    folders: RunFolders
+    store: RunStore
     secret: str
     login: PageLogin | None = None
     follow_seconds: float = FOLLOW_SECONDS
@@ -139,38 +134,35 @@ class RunPages:
     def trigger_of(self, run: str) -> Trigger | None:
         """Return the trigger of a run; None if there is no such run or its request can't be
         read."""
-        folder = self.folders.folder_of(run)
-        if folder is None:
-            return None
+        data = self.store.file(run, REQUEST)
         try:
-            with open(folder / REQUEST, "rb") as file:
-                data = file.read(MAX_REQUEST_BYTES + 1)
-            return StoredRequest.model_validate_json(data).trigger
-        except (OSError, ValidationError):
+            return StoredRequest.model_validate_json(data or b"").trigger
+        except ValidationError:
             return None
 
     def page(self, run: str, reader: RunReader, sent: str = "") -> str | None:
         """Return the current page; None if there is no such run. sent: the command that the reader
         has just sent."""
-        folder = self.folders.folder_of(run)
-        if folder is None:
+        if not self.store.exists(run):
             return None
         # Looked for first: everything that a run logs is there before its outcome.
-        has_ended = (folder / OUTCOME).exists()
-        log = RunLogReader(folder / EVENTS)
+        outcome = self.store.file(run, OUTCOME)
+        has_ended = outcome is not None
+        log = RunLogReader(self.store, run)
         log.read()
         notices: Sequence[str] = log.notices(has_ended)
         if sent in COMMANDS:
             notices = (*render("trace/sent.txt.j2", command=sent).splitlines(), *notices)
         # Without a login, only the operator's link opens the list.
         list_url = f"{self.login.public_url}/" if self.login else ""
-        if has_ended:
+        if outcome is not None:
+            patch = (self.store.file(run, PATCH) or b"")[:MAX_SHOWN_DIFF_BYTES]
             return render_html(
                 log.events,
                 notices=notices,
-                diff=read_diff(folder / PATCH),
+                diff=patch.decode(errors="replace"),
                 list_url=list_url,
-                pull_request=_pull_request_in(folder / OUTCOME),
+                pull_request=_pull_request_in(outcome),
             )
         return render_html(
             log.events,
@@ -195,11 +187,11 @@ class _Publication(BaseModel):
     pull_request: PullRequest | None = None
 
 
-def _pull_request_in(outcome: Path) -> PullRequest | None:
+def _pull_request_in(outcome: bytes) -> PullRequest | None:
     """Return the pull request that outcome.json names; None if there is none on the web."""
     try:
-        found = _Publication.model_validate_json(outcome.read_bytes()).pull_request
-    except (OSError, ValidationError):
+        found = _Publication.model_validate_json(outcome).pull_request
+    except ValidationError:
         return None
     is_link = found is not None and re.match(r"https?://", found.url or "")
     return found if is_link else None
@@ -208,20 +200,19 @@ def _pull_request_in(outcome: Path) -> PullRequest | None:
 class RunFeed:
     """Renders what is new in a run, once for all viewers who have the same. Thread-safe."""
 
-    def __init__(self, folders: RunFolders, run: str) -> None:
-        self._folders, self._run = folders, run
+    def __init__(self, store: RunStore, run: str) -> None:
+        self._store, self._run = store, run
         self._lock = threading.Lock()
-        self._log: RunLogReader | None = None
+        self._log = RunLogReader(store, run)
         self._updates: dict[int, ServerSentEvent] = {}
 
     def update_since(self, after: int) -> ServerSentEvent | None:
         """Return what a viewer does not have yet, with the id of its newest log event; None if that
         is nothing. after: id of the last event that they have."""
         with self._lock:
-            folder = self._folders.folder_of(self._run)
-            if folder is None or (folder / OUTCOME).exists():
+            if OUTCOME in self._store.files(self._run):
                 return RELOAD
-            log = self._log = self._log or RunLogReader(folder / EVENTS)
+            log = self._log
             if log.read():
                 self._updates.clear()
             if log.last_id <= after:
@@ -263,7 +254,7 @@ def _add_updates(app: FastAPI, pages: RunPages, limiter: CapacityLimiter) -> Non
         """Yield the updates of a run until it has ended."""
         nonlocal viewers
         viewers += 1
-        feed = feeds.setdefault(run, RunFeed(pages.folders, run))
+        feed = feeds.setdefault(run, RunFeed(pages.store, run))
         try:
             # Tells the browser that the stream is open, and ends the buffering of some proxies.
             yield ServerSentEvent(comment="open")

@@ -131,9 +131,9 @@ def _open_site(process: ServerProcess, secret: str) -> Site:
     """Return the pages, and log where the operator finds them if the server has a public URL."""
     settings, enqueue = process.settings, process.intake.enqueue
     users = open_users(settings, process.machine)
-    folders, index = process.runs.folders, process.index
+    store, index = process.runs.store, process.index
     waiting = partial(process.queue.recent, (RequestState.WAITING,))
-    site = Site(process.variables.public_url, secret, folders, index, enqueue, users, waiting)
+    site = Site(process.variables.public_url, secret, store, index, enqueue, users, waiting)
     if site.public_url:
         site.announce()
     return site

@@ -22,8 +22,8 @@ from resolver.entrypoints.webhook.run_pages import (
 )
 from resolver.errors import ForgeError
 from resolver.runs.wiring.sandbox import RunHost
-from resolver.storage.run_folders import RunFolders
 from resolver.storage.run_index import RunIndex
+from resolver.storage.run_store import RunStore
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -39,7 +39,7 @@ class Site:
 
     public_url: str
     secret: str
-    folders: RunFolders
+    store: RunStore
     index: RunIndex
     enqueue: Enqueue
     users: GitHubUsers | None = None
@@ -51,7 +51,7 @@ class Site:
         if self.users is not None:
             login = PageLogin(self.users, self.public_url, self.secret)
             login.add_to(app)
-        pages = RunPages(self.folders, self.secret, login)
+        pages = RunPages(self.store, self.secret, login)
         add_run_pages(app, pages)
         lists = RunLists(self.index, self.secret, self.public_url, list_waiting=self.list_waiting)
         add_run_lists(app, lists, login)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.runs import bash, finish
+from tests.parts.stored_runs import log_in, runs_in
 from tests.parts.waiting import until
 from tests.webhook.serving import FIX, SUMMARY, Forge, Plans, Server
 
@@ -42,12 +43,11 @@ class Thread:
     def final_comments(self, on: Issue | None = None) -> list[str]:
         return [c.body for c in self.forge.final_comments(on or self.issue)]
 
-    def events(self, run: str = "*") -> list[dict[str, Any]]:
+    def events(self, run: str = "") -> list[dict[str, Any]]:
         """Of the thread's runs, in order."""
         found: list[dict[str, Any]] = []
-        for log in sorted(self.server.runs.glob(f"{run}/events.jsonl")):
-            lines = log.read_bytes().splitlines()
-            events = [json.loads(line) for line in lines if line]
+        for id in [run] if run else runs_in(self.server.runs):
+            events = [json.loads(line) for line in log_in(self.server.runs, id).splitlines()]
             if events and events[0]["task"]["trigger"]["repository"] == self.repository:
                 found += events
         return found

@@ -5,6 +5,7 @@ Whole runs, because nothing may be lost or done twice between the delivery and t
 
 import re
 
+from tests.parts.stored_runs import log_in, outcomes_in, runs_in
 from tests.webhook.serving import (
     Forge,
     Plans,
@@ -31,8 +32,9 @@ def test_a_mention_becomes_a_pull_request_and_one_comment(forge: Forge, server: 
     until(lambda: forge.done_once(issue))
     [pull] = forge.pulls(issue.repository)
     assert pull.title == "Make add add"
-    [outcome] = until(lambda: list(server.runs.glob("*/outcome.json")))
-    assert (outcome.parent / "events.jsonl").exists()
+    until(lambda: outcomes_in(server.runs))
+    [run] = runs_in(server.runs)
+    assert log_in(server.runs, run)
     counted = until(lambda: server.metrics().get("runs_total finished", 0) and server.metrics())
     assert counted["deliveries_total stored"] == 1 and counted["queue_requests waiting"] == 0
     for name in ("first_comment", "pull_request", "sandbox_start"):
@@ -52,4 +54,5 @@ def test_nothing_is_done_twice(forge: Forge, server: Server, plans: Plans) -> No
     assert forge.done_once(issue)
     assert len(plans.times("slow")) == 2
     assert len(issue.comments[0].reactions) == 1
-    assert not list(server.runs.glob("*/earlier-1")), "the run's folder was touched again"
+    [run] = [run for run in runs_in(server.runs) if b"one/twice" in log_in(server.runs, run)]
+    assert log_in(server.runs, run).count(b'"run_started"') == 1
