@@ -131,12 +131,13 @@ def run_command(
 @command.command(short_help="Print a run as a trajectory in ATIF.")
 @click.argument("log")
 @click.option("--output", type=click.Path(path_type=Path), help="File to write instead.")
-def atif(log: str, output: Path | None) -> int:
+@click.pass_obj
+def atif(environment: Mapping[str, str], /, log: str, output: Path | None) -> int:
     """Print the event log LOG as a trajectory in the Agent Trajectory Interchange Format (ATIF).
 
     LOG is given as for `resolver trace`.
     """
-    write_text(render_atif(list(open_log(log))), output)
+    write_text(render_atif(list(open_log(log, environment))), output)
     return 0
 
 

@@ -110,7 +110,7 @@ def command(
     With --from ID, a new run begins with the log up to the event ID: its sandbox is rebuilt to that
     point, and the agent continues live with --model and the instruction of --say.
     """
-    events = list(open_log(log))
+    events = list(open_log(log, environment))
     opening = require_opening(events, Path(log))
     kept_count = len(events) if event is None else fork_boundary(events, event)
     display = take_display(

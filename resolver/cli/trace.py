@@ -1,7 +1,7 @@
 """`resolver trace`: renders an event log, or prints its JSON schema."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -43,7 +43,10 @@ FORMATS = ("markdown", "html", *RENDERERS)
     type=click.Path(path_type=Path),
     help="File to write instead of standard output.",
 )
-def command(log: str | None, form: str, schema: bool, output: Path | None) -> int:
+@click.pass_obj
+def command(
+    environment: Mapping[str, str], /, log: str | None, form: str, schema: bool, output: Path | None
+) -> int:
     """Show the event log LOG.
 
     LOG is an events.jsonl, the output folder that holds one, or a run in the store of a server
@@ -56,7 +59,7 @@ def command(log: str | None, form: str, schema: bool, output: Path | None) -> in
         raise UsageError(
             "no log is given", "pass an events.jsonl, or the output directory of a run"
         )
-    write_text(_render(log, form).rstrip("\n"), output)
+    write_text(_render(log, form, environment).rstrip("\n"), output)
     return 0
 
 
@@ -74,9 +77,9 @@ def write_text(text: str, output: Path | None) -> None:
         ) from error
 
 
-def _render(log: str, form: str) -> str:
+def _render(log: str, form: str, environment: Mapping[str, str]) -> str:
     """Return the trace in a format. Markdown and HTML show the change that lies next to the log."""
-    events, damage = _read_to_damage(log)
+    events, damage = _read_to_damage(log, environment)
     notices = [damage] if damage else []
     if damage:
         click.echo(for_terminal(damage), err=True)
@@ -90,14 +93,14 @@ def _render(log: str, form: str) -> str:
     return render_markdown(events, diff, notices)
 
 
-def _read_to_damage(log: str) -> tuple[list[Event], str | None]:
+def _read_to_damage(log: str, environment: Mapping[str, str]) -> tuple[list[Event], str | None]:
     """Return the events of a log, and a notice of the damage that ends it, None if it is intact.
 
     Raises LogError if no event can be read.
     """
     events: list[Event] = []
     try:
-        for event in open_log(log):
+        for event in open_log(log, environment):
             events.append(event)
     except LogError as error:
         if not events:

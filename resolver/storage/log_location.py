@@ -1,6 +1,6 @@
 """Opens the log of a run by its location: a file, an output folder, or a run in a store."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from resolver.errors import UsageError
@@ -9,20 +9,19 @@ from resolver.storage.earlier_runs import EVENTS
 from resolver.storage.run_store import is_run_id, open_run_store
 
 
-def open_log(location: str) -> Iterator[Event]:
+def open_log(location: str, environment: Mapping[str, str]) -> Iterator[Event]:
     """Return the events of a log, which are validated as they are read.
 
     location: FILE, the output FOLDER of a run, or STORE/RUN, where STORE is a folder or
-    `s3://BUCKET/PREFIX`. The client library reads the credentials of the bucket from the
-    environment of the process. Raises UsageError if there is no such run, and LogError if its log
-    can't be read.
+    `s3://BUCKET/PREFIX`. environment: has the credentials of the bucket. Raises UsageError if there
+    is no such run, and LogError if its log can't be read.
     """
     path = log_file(location)
     if path.exists():
         return read_log(path)
     address, _, run = location.rstrip("/").rpartition("/")
     if is_run_id(run) and ("://" in address or Path(location).is_dir()):
-        store = open_run_store(address, Path(), {})
+        store = open_run_store(address, Path(), environment)
         if store.exists(run):
             return store.events(run)
     raise UsageError(f"{location} contains no run", "give the output folder of a run, or STORE/RUN")

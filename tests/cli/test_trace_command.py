@@ -37,19 +37,16 @@ RUN = "20260101-000001-abcdef"
 def test_a_run_in_a_store_is_as_good_as_a_file(
     tmp_path: Path,
     s3: S3Server,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for name, value in (s3.environment | {"AWS_ALLOW_HTTP": "true"}).items():
-        monkeypatch.setenv(name, value)
     lines = RECORDING.read_bytes().splitlines(keepends=True)
     for number, address in enumerate((str(tmp_path / "runs"), f"s3://{BUCKET}/trace")):
         store = open_run_store(address, tmp_path, s3.environment)
         store.open_writer(RUN, tmp_path / f"{number}").open(lines)
-        assert run(["trace", f"{address}/{RUN}", "--format", "json"], {}) == 0
+        assert run(["trace", f"{address}/{RUN}", "--format", "json"], s3.environment) == 0
         assert json.loads(capsys.readouterr().out) == [json.loads(line) for line in lines]
         for other in (f"{address}/20260101-000002-abcdef", f"{address}/other", address):
-            assert run(["trace", other], {}) == 2
+            assert run(["trace", other], s3.environment) == 2
             assert "contains no run" in capsys.readouterr().err
 
 

@@ -62,7 +62,10 @@ def test_the_compose_file_has_a_server_and_two_workers_with_folders_of_their_own
         for volume in service["volumes"]
         if not volume.startswith("/")
     ]
-    assert sorted(folders) == sorted(compose()["volumes"])
+    # The runs are what the processes have in common.
+    assert sorted(folders) == sorted([*compose()["volumes"], "runs", "runs"])
+    environment = services["web"]["environment"]
+    assert f"runs:{environment['RESOLVER_RUN_STORE']}" in services["worker-1"]["volumes"]
     assert "/var/run/docker.sock" not in json.dumps(services["web"])
 
 

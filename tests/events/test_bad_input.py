@@ -47,7 +47,7 @@ def test_a_bad_log_is_an_error_that_names_line_and_reason(tmp_path: Path, name: 
     path = tmp_path / "events.jsonl"
     path.write_bytes(content)
     with pytest.raises(LogError) as caught:
-        list(open_log(str(path)))
+        list(open_log(str(path), {}))
     assert caught.value.what.startswith(str(path))
     assert says in caught.value.what
     assert caught.value.next_step

@@ -15,7 +15,7 @@ from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.postgres import Postgres
 from tests.parts.runs import INSTALLED_RESOLVER, RESOLVER
-from tests.parts.stored_runs import content_of, runs_in, stored_in
+from tests.parts.stored_runs import content_of, outcomes_in, runs_in, stored_in
 from tests.parts.waiting import until
 from tests.webhook.serving import Forge, HeldPlans, Server, WorkerProcess, plan_of_a_fix
 
@@ -101,6 +101,7 @@ def test_a_suspended_worker_writes_nothing_more(scenario: Scenario) -> None:
     scenario.add_worker()
     until(lambda: scenario.is_done(first))
     runs = scenario.server.runs
+    until(lambda: outcomes_in(runs))
     written = [content_of(stored_in(runs), run) for run in runs_in(runs)]
     scenario.plans.released.set()  # the answer is there when the suspended worker wakes up
     suspended.process.send_signal(signal.SIGCONT)

@@ -90,6 +90,9 @@ def test_a_database_that_does_not_answer_is_named_without_its_password(
 ) -> None:
     url = "postgresql://resolver:pw-canary-77aa@127.0.0.1:1/resolver"
     done = server.run("serve", "--port", "0", RESOLVER_DATABASE_URL=url)
+    assert done.exit_code == 2 and "RESOLVER_RUN_STORE" in done.stderr
+    store = {"RESOLVER_RUN_STORE": str(server.folder / "runs")}
+    done = server.run("serve", "--port", "0", RESOLVER_DATABASE_URL=url, **store)
     assert done.exit_code == 2
     assert "postgresql://resolver:***@127.0.0.1:1/resolver can't be used" in done.stderr
     assert done.stderr.count("\n") == 2, done.stderr
