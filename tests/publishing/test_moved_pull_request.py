@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resolver.config.settings import Settings
+from resolver.config.settings import load_settings
 from resolver.errors import ForgeError, PushRefused, Refused
 from resolver.git.git import Credential
 from resolver.git.merge import merge
@@ -105,7 +105,7 @@ class Branch:
             publish_request(),
             task=reports.task(reports.trigger(), source=base_url),
             patch=Patch(base=self.head, tree=workspace.tree(changed)),
-            settings=Settings.model_validate({"github_urls": {"server": server}} | settings),
+            settings=load_settings(settings, {"GITHUB_SERVER_URL": server}),
             credential=lambda: credential,
         )
         forge = ForgeWithPull(pull_source=source)
