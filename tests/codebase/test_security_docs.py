@@ -3,20 +3,12 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from scripts.attacks_docs import CHAPTERS, FOLDER, MARKER, attack_tests, attacks_page
 from tests.parts.cases import check_each
 
 ROOT = Path(__file__).parents[2]
 THREATS = (ROOT / "THREATS.md").read_text()
 NAMED = sorted(set(re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", THREATS)))
-PAGES = (
-    "THREATS.md",
-    "SECURITY.md",
-    "docs/how-to/what-can-go-wrong.md",
-    "docs/reference/attacks.md",
-)
 
 
 def test_the_page_about_attacks_is_up_to_date() -> None:
@@ -53,10 +45,3 @@ def test_the_tests_that_the_threats_name_exist() -> None:
         assert not name or f"\ndef {name}(" in text
 
     check_each(NAMED, check)
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_the_links_of_the_security_pages_lead_to_files(page: str) -> None:
-    path = ROOT / page
-    links = re.findall(r"\]\((?!https?:)([^)#\s]+)", path.read_text())
-    assert [link for link in links if not (path.parent / link).exists()] == []

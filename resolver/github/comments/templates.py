@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Undefined, nodes
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from markupsafe import Markup
 
@@ -125,11 +125,11 @@ class _MarkdownEnvironment(Environment):
     code_generator_class = _MarkdownGenerator
 
 
-def markdown_environment(undefined: type[Undefined] = StrictUndefined) -> Environment:
+def markdown_environment() -> Environment:
     """Return the environment of the templates of comments."""
     environment = _MarkdownEnvironment(
         loader=FileSystemLoader(template_folder()),
-        undefined=undefined,
+        undefined=StrictUndefined,
         autoescape=True,  # keeps what a block, a macro or a filter has made apart from other text
         finalize=_finalize,
         trim_blocks=True,
