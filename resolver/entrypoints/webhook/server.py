@@ -1,5 +1,6 @@
 """The process of `resolver serve`: the webhook of the GitHub App."""
 
+import gc
 import logging
 import socket
 from collections.abc import Iterator, Mapping
@@ -200,5 +201,8 @@ def _serve(app: FastAPI, listening: socket.socket) -> None:
     uvicorn finishes its responses and then passes the signal to the process's own handler.
     """
     allow_open_files(2 * MAX_CONNECTIONS)
+    # A full collection would look at all modules again, and deliveries would wait for it.
+    gc.collect()
+    gc.freeze()
     config = server_settings(app, MAX_CONNECTIONS, timeout_graceful_shutdown=DRAIN_SECONDS)
     uvicorn.Server(config).run(sockets=[listening])

@@ -29,7 +29,7 @@ MAX_BODY = 25 * 1024 * 1024
 ANSWER_SECONDS = 9.0
 """Timeout for reading and for storing a delivery. GitHub waits 10 seconds for an answer."""
 
-MAX_PARALLEL_DELIVERIES = 40
+MAX_PARALLEL_DELIVERIES = 10
 """Maximum number of deliveries that are parsed and stored at the same time; others wait."""
 
 _IN_MEMORY = 128 * 1024
