@@ -5,8 +5,6 @@ from typing import Any
 
 import pytest
 
-from resolver.config.templates import render
-from resolver.entrypoints.webhook.pause_notices import write_pause
 from resolver.github.comments.progress import RunProgress
 from resolver.github.text.markers import (
     ActiveRunMarker,
@@ -60,23 +58,6 @@ def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue
     forge.comment(report_on(issue, progress_comment_id=comment_id))
     [body] = bodies(issue)
     assert ending_of(body, trigger_on(issue).key) is Ending.NO_CHANGE
-
-
-def test_only_the_comment_of_an_active_run_says_that_the_run_pauses(
-    github: GitHubServer, issue: Issue
-) -> None:
-    forge = forge_for(github)
-    paused = progress(issue, waits=render("run/interrupted.md.j2").strip())
-    writer = forge.progress_writer()
-    assert not write_pause(writer, paused) and bodies(issue) == []
-    comment_id = writer.write_progress(progress(issue), None)
-    assert write_pause(writer, paused)
-    [body] = bodies(issue)
-    assert "its run pauses, because the process that executed it is being restarted" in body
-    assert find_active_run(body) is not None
-    forge.comment(report_on(issue, progress_comment_id=comment_id))
-    [final] = bodies(issue)
-    assert not write_pause(writer, paused) and bodies(issue) == [final]
 
 
 def test_a_restarted_run_continues_its_comment(github: GitHubServer, issue: Issue) -> None:

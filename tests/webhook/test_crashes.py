@@ -69,19 +69,6 @@ def scenario(
     made.server.check()
 
 
-def test_a_server_that_is_asked_to_end_waits_for_no_answer_of_github(scenario: Scenario) -> None:
-    """A whole run, because it is at work when the signal comes, and its notice is not answered."""
-    scenario.plans.add("stuck", bash("sleep 4712.5"))
-    scenario.server.start()
-    scenario.ask("stuck")
-    until(lambda: processes("4712.5"))
-    unanswered = scenario.forge.github.hold_next("PATCH", r"/issues/comments/")
-    scenario.server.process.send_signal(signal.SIGTERM)
-    assert scenario.server.process.wait(10) == 0
-    unanswered.released.set()
-    until(lambda: not processes("4712.5"), 5)
-
-
 def test_a_run_ended_by_sigkill_and_by_sigterm_continues_after_each_restart(
     scenario: Scenario,
 ) -> None:

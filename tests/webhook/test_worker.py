@@ -105,7 +105,7 @@ class Requests:
     def close(self) -> None:
         self.released.set()
         with suppress(DatabaseError):  # it was not started
-            self.worker.drain(lambda _: None)
+            self.worker.drain()
         dbos.DBOS.destroy(destroy_registry=True)
         self.queue.close()
         self.database.close()

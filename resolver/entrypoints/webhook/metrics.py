@@ -27,7 +27,6 @@ from resolver.events.log import Event
 from resolver.events.run_log import reply_in
 from resolver.events.stream import Clock, utc_now
 from resolver.github.forge import Forge
-from resolver.models.base import FrozenModel
 from resolver.models.run import ACTIVE_STATES, Completion, RunState, Trigger
 from resolver.runs.stages import RunRequest, RunResult, StageValues
 from resolver.storage.database import DatabaseError
@@ -52,81 +51,61 @@ Pipeline = Callable[[RunRequest, Forge], RunResult]
 """Executes a run, like `run_pipeline`. Raises nothing but LeaseLost."""
 
 
-class Observation(FrozenModel):
-    """A value that a metric counts or observes.
-
-    metric: see `ServerMetrics.record`.
-    idempotency_key: further observations of the metric with this key are ignored. "" to count each.
-    """
-
-    metric: str
-    value: float = 1.0
-    label: str = ""
-    idempotency_key: str = ""
-
-
 class ServerMetrics:
     """Counts what the server does.
 
     backlog: returns what waits in the queue, when the metrics are read.
     """
 
-    def __init__(
-        self,
-        backlog: Callable[[], Backlog],
-        now: Clock = utc_now,
-    ) -> None:
+    def __init__(self, backlog: Callable[[], Backlog], now: Clock = utc_now) -> None:
         self._now = now
         self._answered: dict[str, None] = {}
         self.registry = registry = CollectorRegistry()
         registry.register(_QueueCollector(backlog, now))
         ProcessCollector(registry=registry)
-        self._deliveries = Counter(
-            "resolver_deliveries", "Deliveries of webhooks.", ["result"], registry=registry
+
+        def counter(
+            name: str, meaning: str, label: str = "", values: Iterable[str] = ()
+        ) -> Counter:
+            made = Counter(name, meaning, [label] if label else [], registry=registry)
+            for value in values:
+                made.labels(value)
+            return made
+
+        def seconds(name: str, meaning: str, buckets: Sequence[float]) -> Histogram:
+            return Histogram(name, meaning, buckets=buckets, registry=registry)
+
+        self._deliveries = counter(
+            "resolver_deliveries", "Deliveries of webhooks.", "result", DELIVERY_RESULTS
         )
-        self._failed_tasks = Counter(
+        self._failed_tasks = counter(
             "resolver_failed_tasks",
             "Failures of tasks of this process, which are then started again.",
-            ["task"],
-            registry=registry,
+            "task",
         )
-        self._observed: dict[str, Counter | Histogram] = {
-            "runs": Counter(
-                "resolver_runs", "Attempts of runs that ended.", ["outcome"], registry=registry
-            ),
-            "tokens": Counter(
-                "resolver_tokens", "Tokens of models.", ["direction"], registry=registry
-            ),
-            "cost": Counter(
-                "resolver_cost_dollars",
-                "Cost of replies with a known price, in US dollars.",
-                registry=registry,
-            ),
-            "first_comment": Histogram(
-                "resolver_first_comment_seconds",
-                "Time from a request to the first comment about it.",
-                buckets=COMMENT_BUCKETS,
-                registry=registry,
-            ),
-            "pull_request": Histogram(
-                "resolver_pull_request_seconds",
-                "Time from a request to its new pull request.",
-                buckets=PULL_REQUEST_BUCKETS,
-                registry=registry,
-            ),
-            "sandbox": Histogram(
-                "resolver_sandbox_start_seconds",
-                "Time to start the sandbox of an agent.",
-                buckets=SANDBOX_BUCKETS,
-                registry=registry,
-            ),
-        }
-        for result in DELIVERY_RESULTS:
-            self._deliveries.labels(result)
-        for state in set(RunState) - ACTIVE_STATES:
-            self._observed["runs"].labels(state.value)
-        for direction in TOKEN_DIRECTIONS:
-            self._observed["tokens"].labels(direction)
+        ended = [state.value for state in set(RunState) - ACTIVE_STATES]
+        self._runs = counter("resolver_runs", "Attempts of runs that ended.", "outcome", ended)
+        self._tokens = counter(
+            "resolver_tokens", "Tokens of models.", "direction", TOKEN_DIRECTIONS
+        )
+        self._cost = counter(
+            "resolver_cost_dollars", "Cost of replies with a known price, in US dollars."
+        )
+        self._first_comment = seconds(
+            "resolver_first_comment_seconds",
+            "Time from a request to the first comment about it.",
+            COMMENT_BUCKETS,
+        )
+        self._pull_request = seconds(
+            "resolver_pull_request_seconds",
+            "Time from a request to its new pull request.",
+            PULL_REQUEST_BUCKETS,
+        )
+        self._sandbox = seconds(
+            "resolver_sandbox_start_seconds",
+            "Time to start the sandbox of an agent.",
+            SANDBOX_BUCKETS,
+        )
 
     def instrument(self, execute: Pipeline) -> Pipeline:
         """Return `execute`, with its runs counted."""
@@ -150,27 +129,14 @@ class ServerMetrics:
         """Count the failure of a task of `BackgroundThreads`."""
         self._failed_tasks.labels(name).inc()
 
-    def record(self, observation: Observation) -> None:
-        """Count an observation of a run."""
-        key = observation.idempotency_key
-        if key:
-            if key in self._answered:
-                return
-            self._answered[key] = None
-            if len(self._answered) > MAX_REMEMBERED:
-                self._answered.pop(next(iter(self._answered)))
-        metric = self._observed[observation.metric]
-        if observation.label:
-            metric = metric.labels(observation.label)
-        if isinstance(metric, Histogram):
-            metric.observe(observation.value)
-        else:
-            metric.inc(observation.value)
-
     def observe_comment(self, trigger: Trigger) -> None:
         """Record that the request is answered in its conversation. Only the first answer counts."""
-        seconds = _seconds_since(trigger.at, self._now())
-        self.record(Observation(metric="first_comment", value=seconds, idempotency_key=trigger.key))
+        if trigger.key in self._answered:
+            return
+        self._answered[trigger.key] = None
+        if len(self._answered) > MAX_REMEMBERED:
+            self._answered.pop(next(iter(self._answered)))
+        self._first_comment.observe(_seconds_since(trigger.at, self._now()))
 
     def observe_stage(self, values: StageValues) -> None:
         """Record what a run has reached. See `RunRequest.observe`."""
@@ -180,27 +146,23 @@ class ServerMetrics:
     def observe_result(self, result: RunResult) -> None:
         """Record the end of an attempt of a run."""
         trigger, publication = result.request.trigger, result.publication
-        self.record(Observation(metric="runs", label=result.outcome_file.state.value))
+        self._runs.labels(result.outcome_file.state.value).inc()
         if publication.comment_url:
             self.observe_comment(trigger)
         is_new = publication.pull_request is not None and publication.how == "new"
         if is_new and not publication.repeated:
-            seconds = _seconds_since(trigger.at, self._now())
-            self.record(Observation(metric="pull_request", value=seconds))
-        if result.log is not None:
-            self._observe_events(events_of_attempt(result.log.state.events))
-
-    def _observe_events(self, events: Sequence[Event]) -> None:
-        for event in events:
+            self._pull_request.observe(_seconds_since(trigger.at, self._now()))
+        for event in events_of_attempt(result.log.state.events) if result.log else ():
             if isinstance(event, StageCompleted) and event.stage == "sandbox":
-                self.record(Observation(metric="sandbox", value=event.seconds))
+                self._sandbox.observe(event.seconds)
             reply = reply_in(event)
             if reply is not None and isinstance(reply[1], Completion):
-                tokens, cost = reply[1].tokens, reply[1].cost or 0.0
-                self.record(Observation(metric="tokens", label="input", value=tokens.input))
-                self.record(Observation(metric="tokens", label="output", value=tokens.output))
-                self.record(Observation(metric="tokens", label="cached_input", value=tokens.cached))
-                self.record(Observation(metric="cost", value=cost))
+                tokens = reply[1].tokens
+                for direction, number in zip(
+                    TOKEN_DIRECTIONS, (tokens.input, tokens.output, tokens.cached), strict=True
+                ):
+                    self._tokens.labels(direction).inc(number)
+                self._cost.inc(reply[1].cost or 0.0)
 
 
 class _QueueCollector(Collector):

@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -26,7 +26,6 @@ from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
 from resolver.entrypoints.webhook.executors import LEASE_SECONDS, RegisteredExecutor
 from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
-from resolver.entrypoints.webhook.pause_notices import post_pause_notices
 from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.retention import RetentionTask
@@ -39,8 +38,6 @@ from resolver.entrypoints.webhook.worker import (
     Worker,
 )
 from resolver.errors import UsageError
-from resolver.events.stream import utc_now
-from resolver.models.run import Trigger
 from resolver.runs.common import open_host, require_model, run_id, server_login
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.wiring.models import preload_models
@@ -53,9 +50,6 @@ from resolver.storage.run_index import RunIndex
 from resolver.storage.run_store import RunStore, open_run_store
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
-
-PAUSE_NOTICE_SECONDS = 2.0
-"""Maximum time for writing the notices that active runs pause."""
 
 HAND_OVER_SECONDS = 3.5
 """Maximum time for returning the requests of this process to the queue when it is asked to end."""
@@ -169,7 +163,7 @@ def open_process(
         executor.register(folder.take_predecessor(executor.id))
         handlers = _handlers(runs, indexer, queue, executor)
         worker = Worker(url, queue, handlers, executor, process.concurrency)
-        termination.drain = partial(worker.drain, partial(_post_pause_notices, runs))
+        termination.drain = worker.drain
         machine = _fenced(machine, executor)
     return ServerProcess(
         settings,
@@ -203,13 +197,6 @@ def run_worker_process(
     logger.info("works for %s, its runs are in %s", worker.database.url, worker.folder.path)
     worker.preload()
     threading.Event().wait()
-
-
-def _post_pause_notices(runs: RequestRunner, triggers: Collection[Trigger]) -> None:
-    """Write into the comments of active runs that they pause, because this process ends."""
-    # The runs themselves may not write any more.
-    host = replace(runs.host(), tokens=ForgeTokens(runs.issued_tokens))
-    post_pause_notices(triggers, runs.settings(), host, utc_now(), PAUSE_NOTICE_SECONDS)
 
 
 def _start_log(

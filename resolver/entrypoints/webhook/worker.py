@@ -70,9 +70,6 @@ ExecuteRun = Callable[[StartedRequest], RequestResult]
 FindUnfinishedRuns = Callable[[Trigger], Collection[Trigger]]
 """Returns the triggers of runs that are waiting or active for the same issue or pull request."""
 
-PostPauseNotices = Callable[[Collection[Trigger]], None]
-"""Writes into the comments of active runs that they pause."""
-
 ExecuteCommand = Callable[[Trigger, FindUnfinishedRuns], Trigger | None]
 """Executes a command and returns the trigger of the run that it asks for, if any. Errors have the
 same meaning as those of `ExecuteRun`."""
@@ -178,7 +175,7 @@ class Worker:
             raise UsageError(error.what, error.next_step) from error
         logging.getLogger("dbos").setLevel(logging.WARNING)
 
-    def drain(self, post_pause_notices: PostPauseNotices) -> None:
+    def drain(self) -> None:
         """Return all requests of this process to the queue, since it ends. It writes nothing more
         afterwards. Raises DatabaseError; other processes then continue them when its lease has
         ended.
@@ -186,7 +183,6 @@ class Worker:
         self._stop_polling()
         self._is_drained.set()
         self._executor.end_writes()
-        post_pause_notices(list(self._active_runs.values()))
         self._return_to_queue([self._executor.id])
         self._executor.remove()
 

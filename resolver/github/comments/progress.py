@@ -49,7 +49,6 @@ class RunProgress(FrozenModel):
     mention: str = "@agent"
     job: str = Field(default="", description="As in `ActiveRunMarker`.")
     log_url: str = Field(default="", description="Page where the run can be followed, if any.")
-    waits: str = Field(default="", description="What it waits for before it can begin.")
     read: bool = False
     base: str = Field(default="", description="Commit that was cloned.")
     sandbox: bool = Field(default=False, description="True when the sandbox is ready.")
