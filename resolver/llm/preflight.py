@@ -1,26 +1,14 @@
 """Check that the model can be used, before a run spends minutes on its sandbox.
 
-Most providers list their models free of charge; endpoints with OpenAI's API do so at `GET /models`.
-A model that is listed for the key is accepted. Otherwise (the key is refused, the name is missing,
-or the provider has no such list) the model is asked one short question, which is what the run would
-do first. The list alone is not enough to refuse a model: a key may be allowed to use a model but
-not to list any, and an alias may work without being listed.
+The model is asked one short question, which is what the run would do first.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from urllib.parse import urlsplit
-
-import httpx
-from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_after_attempt
-from tenacity.wait import wait_exponential
+from collections.abc import Callable
+from typing import Final
 
 from resolver.errors import ModelAuthError, ModelError
-from resolver.llm.base import DEFAULT_SET_BY, Model, ModelConfig, OnRetry, SetBy, api_key_variable
-from resolver.llm.failures import endpoint_at, without_key
-from resolver.llm.library import BoundedClient
-from resolver.llm.registry import provider_of
+from resolver.llm.base import DEFAULT_SET_BY, Model, ModelConfig, OnRetry, SetBy
 
 _REGION = r"(region|country|location|territory)"
 
@@ -47,6 +35,9 @@ _CAUSES = (
 
 _ACCESS_CAUSES = _CAUSES[:1]
 """Those of the known failures that are reported as authentication errors."""
+
+_UNREACHABLE = "|".join(pattern for pattern, *_ in (_CAUSES[1], *_CAUSES[3:5]))
+"""Matches failures of a connection, which no waiting removes."""
 
 QUESTION = "Reply with the word ready."
 
@@ -77,236 +68,41 @@ def explain(error: ModelError, set_by: SetBy) -> ModelError:
     return error
 
 
-LISTING_SECONDS = 10.0
-"""Timeout for the list of models. A provider that takes longer is slow, not misconfigured."""
+QUESTION_SECONDS: Final = 30.0
+"""Timeout for the question. A model that takes longer is slow, not misconfigured."""
 
-QUESTION_SECONDS = 30.0
-"""Timeout for the short question. A model that takes longer is slow, not misconfigured."""
-
-_CONNECT_SECONDS = 5.0
-_MAX_ATTEMPTS = 4
-_UNREACHABLE = (httpx.ConnectError, httpx.ConnectTimeout)
-
-# Suffixes of releases. An alias without suffix stands for the newest release, and often only the
-# releases are listed.
-_RELEASE_SUFFIX = re.compile(r"(?:[-@]\d{8}|-\d{4}-\d{2}-\d{2}|:latest)$")
-
-
-@dataclass(frozen=True)
-class _ModelListing:
-    """The request for a provider's list of models.
-
-    path: path below the base URL.
-    key_header: header for the plain key; "" if the key is sent as a bearer token.
-    headers: further headers.
-    refusals: statuses that may mean that the key or the name is wrong. Other errors mean that the
-    list is unavailable.
-    """
-
-    base_url: str
-    path: str = "/models"
-    key_header: str = ""
-    headers: Mapping[str, str] | None = None
-    refusals: frozenset[int] = frozenset({401, 403})
-
-
-_OPENAI_LISTING = _ModelListing("https://api.openai.com/v1")
-
-_LISTINGS = {
-    "openai": _OPENAI_LISTING,
-    # https://docs.claude.com/en/api/models-list
-    "anthropic": _ModelListing(
-        "https://api.anthropic.com",
-        "/v1/models?limit=1000",
-        "x-api-key",
-        {"anthropic-version": "2023-06-01"},
-    ),
-    # https://ai.google.dev/api/models; the status for a wrong key is 400
-    "gemini": _ModelListing(
-        "https://generativelanguage.googleapis.com",
-        "/v1beta/models?pageSize=1000",
-        "x-goog-api-key",
-        refusals=frozenset({400, 401, 403}),
-    ),
-    "deepseek": _ModelListing("https://api.deepseek.com"),
-    "groq": _ModelListing("https://api.groq.com/openai/v1"),
-    "mistral": _ModelListing("https://api.mistral.ai/v1"),
-    # https://openrouter.ai/docs/api-reference/list-models-user; /models does not check the key
-    "openrouter": _ModelListing("https://openrouter.ai/api/v1", "/models/user"),
-    "xai": _ModelListing("https://api.x.ai/v1"),
-    # https://docs.ollama.com/api/tags
-    "ollama": _ModelListing("http://localhost:11434", "/api/tags"),
-    "ollama_chat": _ModelListing("http://localhost:11434", "/api/tags"),
-}
-
-_PROVIDERS_WITHOUT_LIST = (
-    "azure",
-    "azure_ai",
-    "bedrock",
-    "vertex_ai",
-    "vertex_ai_beta",
-    "sagemaker",
-)
-"""Clouds whose list does not show what is deployed, or requires signed requests."""
+MAX_ATTEMPTS: Final = 3
+"""Number of times that an address which can't be reached is tried."""
 
 
 def check_model(
     config: ModelConfig,
-    environment: Mapping[str, str],
     *,
     make_short_model: Callable[[ModelConfig], Model],
     on_retry: OnRetry,
     sleep: Callable[[float], None],
 ) -> str:
-    """Return how the model was confirmed, or "" if that is not possible without using it.
+    """Return how the model was confirmed, or "" if its provider is slow, overloaded or failing.
 
-    make_short_model: creates the model for the short question.
-    environment: contains the provider's own variables.
+    make_short_model: creates the model for the question.
     on_retry, sleep: as in `make_model`.
 
     Raises ModelError if the address can't be reached, the key is refused, or the model is unknown.
-    A provider that is slow, overloaded or failing is not an error.
     """
-    listing = _listing_for(config, environment)
-    if listing is not None:
-        listed = _listed_models(listing, config, environment, on_retry, sleep)
-        if listed is None:
-            return ""
-        aliases = frozenset(_RELEASE_SUFFIX.sub("", name) for name in listed)
-        if _names_of(config.model) & (listed | aliases):
-            return f"{config.model} is listed at {urlsplit(listing.base_url).hostname}"
     seconds = min(config.timeout, QUESTION_SECONDS)
     model = make_short_model(config.model_copy(update={"num_retries": 0, "timeout": seconds}))
-    try:
-        model.complete([{"role": "user", "content": QUESTION}])
-    except ModelError as error:
-        if error.cause == "provider_down":
-            return ""
-        raise explain(error, config.set_by) from None
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        try:
+            model.complete([{"role": "user", "content": QUESTION}])
+        except ModelError as error:
+            is_down = error.cause == "provider_down"
+            is_unreachable = is_down and re.search(_UNREACHABLE, error.what, re.IGNORECASE)
+            if is_down and not is_unreachable:
+                return ""
+            if not is_unreachable or attempt == MAX_ATTEMPTS:
+                raise explain(error, config.set_by) from None
+            on_retry(attempt, float(attempt), error.what)
+            sleep(attempt)
+        else:
+            break
     return f"{config.model} has answered"
-
-
-def _listing_for(config: ModelConfig, environment: Mapping[str, str]) -> _ModelListing | None:
-    """Return how to get the provider's list of models, None if no list is known.
-
-    The key is sent only to the address at which the model would be called, even if that address is
-    set by the provider's own variable.
-    """
-    provider = provider_of(config.model)
-    if provider in _PROVIDERS_WITHOUT_LIST:
-        return None
-    variables = (f"{provider.upper()}_API_BASE", f"{provider.upper()}_BASE_URL")
-    addresses = (environment.get(variable, "") for variable in variables if provider)
-    address = config.base_url or next(filter(None, addresses), "")
-    listing = _LISTINGS.get(provider)
-    if not address:
-        return listing
-    address = address.rstrip("/")
-    if provider == "anthropic":
-        address = address.removesuffix("/messages").removesuffix("/v1")
-    elif urlsplit(address).hostname == "openrouter.ai":
-        listing = _LISTINGS["openrouter"]
-    listing = listing or _OPENAI_LISTING
-    return _ModelListing(
-        address, listing.path, listing.key_header, listing.headers, listing.refusals
-    )
-
-
-def _listed_models(
-    listing: _ModelListing,
-    config: ModelConfig,
-    environment: Mapping[str, str],
-    on_retry: OnRetry,
-    sleep: Callable[[float], None],
-) -> frozenset[str] | None:
-    """Return the listed names, () if the provider refuses the key, None if the list is unavailable.
-
-    Raises ModelError if the address can't be reached.
-    """
-    key = _key_of(config, environment)
-    headers = dict(listing.headers or {})
-    if key:
-        bearer = {"Authorization": f"Bearer {key}"}
-        headers |= {listing.key_header: key} if listing.key_header else bearer
-
-    def report(state: RetryCallState) -> None:
-        error = state.outcome.exception() if state.outcome else None
-        on_retry(state.attempt_number, state.upcoming_sleep, without_key(str(error), key))
-
-    retry = Retrying(
-        retry=retry_if_exception_type(_UNREACHABLE),
-        stop=stop_after_attempt(min(1 + config.num_retries, _MAX_ATTEMPTS)),
-        wait=wait_exponential(max=4),
-        sleep=sleep,
-        before_sleep=report,
-        reraise=True,
-    )
-    timeout = httpx.Timeout(LISTING_SECONDS, connect=_CONNECT_SECONDS)
-    try:
-        with BoundedClient(timeout) as client:
-            response = retry(client.get, listing.base_url + listing.path, headers=headers)
-    except _UNREACHABLE as error:
-        raise _unreachable(config, listing, without_key(str(error), key)) from None
-    except (httpx.HTTPError, httpx.InvalidURL):
-        return None
-    if response.status_code in listing.refusals:
-        return frozenset()
-    return _names_in(response) or None
-
-
-def _unreachable(config: ModelConfig, listing: _ModelListing, reason: str) -> ModelError:
-    base_url = config.set_by.base_url
-    return explain(
-        ModelError(
-            f"{endpoint_at(listing.base_url)} can't be reached: {reason or 'no connection'}",
-            f"check {base_url} and this machine's network, then start again",
-            "provider_down",
-        ),
-        config.set_by,
-    )
-
-
-def _key_of(config: ModelConfig, environment: Mapping[str, str]) -> str:
-    """Return the key that the model is called with.
-
-    For a `base_url` only a key that was set explicitly is used; the key in the provider's variable
-    belongs to another host.
-    """
-    if config.api_key is not None:
-        return config.api_key.get_secret_value()
-    if config.base_url is not None:
-        return ""
-    provider = provider_of(config.model)
-    other_variables = ("GOOGLE_API_KEY",) if provider == "gemini" else ()
-    return next(
-        (
-            environment[variable]
-            for variable in (api_key_variable(provider), *other_variables)
-            if environment.get(variable)
-        ),
-        "",
-    )
-
-
-def _names_of(model: str) -> frozenset[str]:
-    """Return the names under which the model may be listed: with and without its provider."""
-    name_without_api = model.removeprefix("openai/").removeprefix("responses/")
-    return frozenset({model, name_without_api, model.partition("/")[2] or model})
-
-
-def _names_in(response: httpx.Response) -> frozenset[str]:
-    """Return the names in a list of OpenAI, Anthropic, Google or Ollama; () for anything else."""
-    if response.status_code != 200:
-        return frozenset()
-    try:
-        body = response.json()
-    except ValueError:
-        return frozenset()
-    entries = (body.get("data") or body.get("models")) if isinstance(body, dict) else body
-    names = (
-        entry.get(field)
-        for entry in (entries if isinstance(entries, list) else ())
-        if isinstance(entry, dict)
-        for field in ("id", "name", "model")
-    )
-    return frozenset(name.removeprefix("models/") for name in names if isinstance(name, str))

@@ -180,7 +180,7 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> Ex
     logged_events = tuple(log.state.events)
     opening = log.opening or _log_start(prepared, kind, log)
     agent_model = find_agent_model(opening.agent, prepared.agents.agents)
-    check_run_model(settings, opening.agent, agent_model, host.environment, log)
+    check_run_model(settings, opening.agent, agent_model, log)
     with open_sandbox(
         run_request.run,
         settings,

@@ -49,6 +49,12 @@ def connect_engine(environment: Mapping[str, str], seconds: int = _CALL_SECONDS)
     seconds: time limit for one call to the engine.
     """
     address = environment.get("DOCKER_HOST") or "the default socket or the current docker context"
+    if address.startswith("ssh:"):  # its client would need a library for SSH, with its own keys
+        raise SandboxError(
+            f"the Docker engine at {address} can't be reached, since SSH is not spoken here",
+            "forward its socket with `ssh -N -L PATH:/var/run/docker.sock USER@HOST`, and set "
+            "DOCKER_HOST=unix://PATH; or use tcp:// with TLS",
+        )
     with engine_errors(
         f"no Docker engine answers at {address}",
         "start Docker, set DOCKER_HOST, or work on this machine with RESOLVER_RUNTIME=local",

@@ -136,7 +136,9 @@ def test_a_change_of_the_settings_in_the_work_changes_no_server(stage: Stage) ->
     assert done.exit_code == 5, "settings of ours are a protected path"
 
 
-@pytest.mark.parametrize("mode", ["odd", "garbage", "huge", "crash", "many", "asks", "odd-result"])
+@pytest.mark.parametrize(
+    "mode", ["hostile", "garbage", "huge", "crash", "many", "asks", "odd-result"]
+)
 def test_whatever_a_server_does_the_run_ends_well(stage: Stage, mode: str) -> None:
     """An MCP server sends hidden text, garbage, huge results or crashes: the run finishes
     within its limits."""

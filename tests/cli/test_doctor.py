@@ -46,11 +46,12 @@ def test_the_model_is_asked_only_when_wanted(
         "LLM_API_KEY": "k" * 20,
         "LLM_BASE_URL": model_endpoint.url,
     }
-    model_endpoint.script(reply("ready"), error(401, "bad key"))
+    model_endpoint.readiness = reply("ready")
     assert run(["doctor", "--runtime", "local"], environment) == 0
-    assert model_endpoint.requests == []
+    assert model_endpoint.checks == []
     assert run(["doctor", "--runtime", "local", "--ask"], environment) == 0
     assert "ok       asking the model: gpt-4o answered" in capsys.readouterr().out
+    model_endpoint.readiness = error(401, "bad key")
     assert run(["doctor", "--runtime", "local", "--ask"], environment) == 1
     shown = capsys.readouterr().out
     assert "missing  asking the model: the model endpoint at 127.0.0.1" in shown

@@ -127,13 +127,13 @@ def last(capsys: pytest.CaptureFixture[str]) -> str:
 def test_the_models_of_the_settings_are_asked_when_none_is_named(
     model_endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model_endpoint.answer_with(lambda _: reply("ready"))
+    model_endpoint.readiness = reply("ready")
     environment = ENVIRONMENT | {"LLM_BASE_URL": model_endpoint.url}
     assert run(["doctor", "--model"], environment) == 0
     assert "asking the model: gpt-4o answered" in capsys.readouterr().out
     assert run(["doctor", "--model", "gpt-4o-mini", "--runtime", "local"], environment) == 0
     assert "asking the model: gpt-4o-mini answered" in capsys.readouterr().out
-    assert [request.body["model"] for request in model_endpoint.requests] == [
+    assert [request.body["model"] for request in model_endpoint.checks] == [
         "gpt-4o", "gpt-4o-mini",
     ]  # fmt: skip
 
@@ -141,8 +141,8 @@ def test_the_models_of_the_settings_are_asked_when_none_is_named(
 def test_the_models_of_services_are_asked_as_well(
     model_endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model_endpoint.answer_with(
-        lambda body: error(401, "bad key") if body["model"] == "small" else reply("ready")
+    model_endpoint.readiness = lambda body: (
+        error(401, "bad key") if body["model"] == "small" else reply("ready")
     )
     environment = ENVIRONMENT | {
         "LLM_BASE_URL": model_endpoint.url,
@@ -186,12 +186,12 @@ def test_what_the_endpoint_says_is_put_in_a_sentence(
     meaning: str,
     step: str,
 ) -> None:
-    model_endpoint.script(answer)
+    model_endpoint.readiness = answer
     assert run(["doctor", "--model"], ENVIRONMENT | {"LLM_BASE_URL": model_endpoint.url}) == 1
     said = last(capsys)
     assert meaning in said
     assert step in said.partition("->")[2]
-    assert len(model_endpoint.requests) == 1, "a person waits"
+    assert len(model_endpoint.checks) == 1, "a person waits"
 
 
 def test_a_key_that_is_missing_is_named_by_its_variable(

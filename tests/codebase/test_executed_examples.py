@@ -28,7 +28,7 @@ from tests.codebase.snippets import (
 )
 from tests.parts.github import GitHubServer, github_server
 from tests.parts.missing import skip_without
-from tests.parts.model_endpoint import Answer, ModelEndpoint
+from tests.parts.model_endpoint import Answer, ModelEndpoint, reply
 from tests.parts.runs import (
     GIT_ENVIRONMENT,
     RESOLVER,
@@ -87,6 +87,7 @@ class Workplace:
         }
         (folder / "home").mkdir()
         endpoint.answer_with(answer)
+        endpoint.readiness = reply("ready")
         self._clone(github)
         self._populate_folder()
 

@@ -15,11 +15,11 @@ def ask(url: str, name: str = "gpt-4o") -> str:
 
 
 def test_a_working_model_is_shown_with_its_price(model_endpoint: ModelEndpoint) -> None:
-    model_endpoint.script(reply("ready"))
+    model_endpoint.readiness = reply("ready")
     said = ask(model_endpoint.url)
     assert said.startswith("gpt-4o answered in ")
     assert said.endswith("(110 tokens, $0.000350)")
-    assert len(model_endpoint.requests) == 1
+    assert len(model_endpoint.checks) == 1
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_working_model_is_shown_with_its_price(model_endpoint: ModelEndpoint) 
 def test_the_cause_is_one_sentence(
     model_endpoint: ModelEndpoint, answer: Answer, meaning: str, next_step: str
 ) -> None:
-    model_endpoint.script(answer)
+    model_endpoint.readiness = answer
     with pytest.raises(ModelError) as raised:
         ask(model_endpoint.url)
     assert meaning in raised.value.what
@@ -47,7 +47,7 @@ def test_the_cause_is_one_sentence(
 
 
 def test_a_key_that_is_not_accepted_names_its_variable(model_endpoint: ModelEndpoint) -> None:
-    model_endpoint.script(error(401, "bad key"))
+    model_endpoint.readiness = error(401, "bad key")
     with pytest.raises(ModelAuthError) as raised:
         ask(model_endpoint.url)
     assert "LLM_API_KEY" in raised.value.next_step

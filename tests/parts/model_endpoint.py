@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from resolver.llm.preflight import QUESTION
 from tests.parts.providers import anthropic, bedrock, gemini, ollama, openai_chat, openai_responses
 from tests.parts.providers.answer import Answer, Request, ToolCall, Usage
 
@@ -111,18 +112,18 @@ def drip(seconds: float, then: Answer | None = None) -> Answer:
 class ModelEndpoint:
     """The server. `url` is what a person would set as LLM_BASE_URL.
 
-    usage: of answers that name none. models: names that it lists at `/models`; None: it has no
-    list. listing: what it answers there instead. listings: requests for the list. tokens: how
-    often Google's token server, which stands at `/token`, was asked.
+    usage: of answers that name none. readiness: what it answers to the question before a run, or
+    makes of its body; the question is in `checks`, not in `requests`. Unless a test says otherwise,
+    the endpoint is too busy for it. tokens: how often Google's token server, which stands at
+    `/token`, was asked.
     """
 
     def __init__(self, host: str = "127.0.0.1") -> None:
         """host: "0.0.0.0" lets a container reach it through the bridge."""
         self.requests: list[Request] = []
         self.usage = Usage()
-        self.models: list[str] | None = None
-        self.listing: Answer | None = None
-        self.listings: list[Request] = []
+        self.readiness: Answer | Callable[[dict[str, Any]], Answer] = error(503, "busy")
+        self.checks: list[Request] = []
         self.tokens = 0
         self._script: deque[Answer] = deque()
         self._answer: Callable[[dict[str, Any]], Answer] | None = None
@@ -176,6 +177,10 @@ class ModelEndpoint:
 
     def _next(self, request: Request) -> Answer:
         with self._lock:
+            if QUESTION in json.dumps(request.body):
+                self.checks.append(request)
+                found = self.readiness
+                return self._number(found if isinstance(found, Answer) else found(request.body))
             self.requests.append(request)
             if self._script:
                 return self._number(self._script.popleft())
@@ -213,17 +218,6 @@ def _handler_for(endpoint: ModelEndpoint) -> type[BaseHTTPRequestHandler]:
         protocol_version = "HTTP/1.1"
         wbufsize = -1
         disable_nagle_algorithm = True
-
-        def do_GET(self) -> None:
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            request = Request(path=self.path, headers=headers, body={})
-            endpoint.listings.append(request)
-            listed = [{"id": name, "object": "model"} for name in endpoint.models or ()]
-            body = json.dumps({"object": "list", "data": listed}).encode()
-            missing = error(404, "there is no such path")
-            self._send(
-                endpoint.listing or (missing if endpoint.models is None else raw(body)), request
-            )
 
         def do_POST(self) -> None:
             raw_body = self.rfile.read(int(self.headers["Content-Length"]))

@@ -39,21 +39,19 @@ def settings(endpoint: ModelEndpoint, **more: str) -> Settings:
 
 def check(given: Settings, log: RunLog) -> list[str]:
     """Check the model, and return what the log has then."""
-    check_run_model(given, "CodeActAgent", "", {}, log)
+    check_run_model(given, "CodeActAgent", "", log)
     return [e.stage if isinstance(e, StageCompleted) else e.kind for e in log.state.events]
 
 
-def test_a_listed_model_is_logged_as_confirmed(model_endpoint: ModelEndpoint, log: RunLog) -> None:
-    model_endpoint.models = ["scripted"]
-    assert check(settings(model_endpoint), log) == ["run_started", "model"]
-    assert model_endpoint.requests == []
+def test_a_busy_provider_does_not_stop_the_run(model_endpoint: ModelEndpoint, log: RunLog) -> None:
+    assert check(settings(model_endpoint), log) == ["run_started"]
+    assert len(model_endpoint.checks) == 1
 
 
 def test_the_reply_to_the_check_is_logged_with_its_cost(
     model_endpoint: ModelEndpoint, log: RunLog
 ) -> None:
-    model_endpoint.models = ["another"]
-    model_endpoint.script(reply("ready"))
+    model_endpoint.readiness = reply("ready")
     prices = "{input_cost_per_token: 0.000001, output_cost_per_token: 0.000001}"
     given = settings(model_endpoint, RESOLVER_MODEL_OPTIONS=prices)
     assert check(given, log) == ["run_started", "service_replied", "model"]
@@ -66,8 +64,7 @@ def test_the_reply_to_the_check_is_logged_with_its_cost(
 def test_an_unknown_model_ends_a_run_that_has_no_other(
     model_endpoint: ModelEndpoint, log: RunLog
 ) -> None:
-    model_endpoint.models = ["another"]
-    model_endpoint.script(UNKNOWN)
+    model_endpoint.readiness = UNKNOWN
     with pytest.raises(ModelError, match="the model is not known there"):
         check(settings(model_endpoint), log)
 
@@ -78,11 +75,9 @@ def test_a_fallback_stands_in_for_an_unknown_model_but_not_for_a_refused_key(
     given = settings(
         model_endpoint, RESOLVER_MODEL_OPTIONS="{num_retries: 0, fallbacks: [openai/spare]}"
     )
-    model_endpoint.models = ["spare"]
-    model_endpoint.script(UNKNOWN)
+    model_endpoint.readiness = UNKNOWN
     assert check(given, log) == ["run_started"]
-    model_endpoint.listing = REFUSED
-    model_endpoint.script(REFUSED)
+    model_endpoint.readiness = REFUSED
     with pytest.raises(ModelAuthError):
         check(given, log)
 
@@ -92,15 +87,14 @@ def test_a_script_and_a_recording_need_no_check(
     model_endpoint: ModelEndpoint, log: RunLog, model: str
 ) -> None:
     assert check(settings(model_endpoint, LLM_MODEL=model), log) == ["run_started"]
-    assert (model_endpoint.listings, model_endpoint.requests) == ([], [])
+    assert (model_endpoint.checks, model_endpoint.requests) == ([], [])
 
 
 def test_a_refused_key_ends_a_run_before_its_sandbox(
     model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     """A set-up that takes minutes would otherwise run in vain."""
-    model_endpoint.listing = REFUSED
-    model_endpoint.script(REFUSED)
+    model_endpoint.readiness = REFUSED
     request = run_request(tmp_path)
     # There is no clone: a sandbox could not check it out.
     prepared = prepared_run(request, settings=settings(model_endpoint, RESOLVER_RUNTIME="local"))

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.errors import UsageError
+from resolver.errors import SandboxError, UsageError
 from resolver.runs.common import open_host
 from resolver.runs.wiring.sandbox import engine_environment, runtime_kind
+from resolver.runtime.engine import connect_engine
 from tests.parts.engine import wait_until_removed
 from tests.parts.forwarding import forwarding
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
@@ -89,11 +90,16 @@ def test_without_an_address_there_is_no_remote_runtime() -> None:
 
 @pytest.mark.parametrize(
     ("address", "verifies"),
-    [("tcp://engine.example.org:2376", True), ("ssh://me@engine.example.org", False),
-     ("unix:///run/engine.sock", False)],
+    [("tcp://engine.example.org:2376", True), ("unix:///run/engine.sock", False)],
 )  # fmt: skip
 def test_an_engine_over_tcp_has_to_show_a_certificate(address: str, verifies: bool) -> None:
     environment = {"DOCKER_HOST": address, "PATH": "/bin"}
     found = engine_environment(load_settings({"runtime": "remote"}, {}), environment)
     assert environment.items() <= found.items()
     assert ("DOCKER_TLS_VERIFY" in found) is verifies
+
+
+def test_an_engine_behind_ssh_is_refused_with_the_way_to_reach_it() -> None:
+    with pytest.raises(SandboxError, match="ssh://me@engine.example.org") as refused:
+        connect_engine({"DOCKER_HOST": "ssh://me@engine.example.org"})
+    assert "ssh -N -L" in refused.value.next_step

@@ -219,9 +219,7 @@ CHECK = "check"
 """Name of the service that checks whether a model is available."""
 
 
-def check_run_model(
-    settings: Settings, agent: str, model: str, environment: Mapping[str, str], log: RunLog
-) -> None:
+def check_run_model(settings: Settings, agent: str, model: str, log: RunLog) -> None:
     """Raise ModelError if the model of `agent` can't be reached, or rejects the key or the name.
 
     If the settings have fallback models, only a rejected key is an error. model: the model that the
@@ -244,7 +242,7 @@ def check_run_model(
     started = time.monotonic()
     try:
         confirmation = check_model(
-            config, environment, make_short_model=ask, on_retry=on_retry, sleep=time.sleep
+            config, make_short_model=ask, on_retry=on_retry, sleep=time.sleep
         )
     except ModelError as error:
         if isinstance(error, ModelAuthError) or not others.fallbacks:
