@@ -100,6 +100,6 @@ def test_an_engine_over_tcp_has_to_show_a_certificate(address: str, verifies: bo
 
 
 def test_an_engine_behind_ssh_is_refused_with_the_way_to_reach_it() -> None:
-    with pytest.raises(SandboxError, match="ssh://me@engine.example.org") as refused:
+    with pytest.raises(SandboxError, match=r"ssh://me@engine\.example\.org") as refused:
         connect_engine({"DOCKER_HOST": "ssh://me@engine.example.org"})
     assert "ssh -N -L" in refused.value.next_step
