@@ -6,11 +6,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-import threading
 import zipfile
-from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -20,7 +16,6 @@ from resolver.config.version import COMMIT_FILE, read_commit, version_text
 from tests.parts.runs import git, make_checkout
 
 ROOT = Path(__file__).parents[2]
-NAME = "resolver-agent"
 
 
 def test_the_version_names_the_commit_of_a_package(tmp_path: Path) -> None:
@@ -93,39 +88,15 @@ def test_a_source_distribution_builds_the_same_wheel(distributions: Path, tmp_pa
     assert second.read_bytes() == wheel.read_bytes()
 
 
-@pytest.fixture
-def package_index(distributions: Path) -> Iterator[str]:
-    """The URL of a package index that has the package.
-
-    Source: https://packaging.python.org/en/latest/specifications/simple-repository-api/
-    """
-    project = distributions.parent / "index" / "simple" / NAME
-    project.mkdir(parents=True)
-    links = []
-    for file in distributions.iterdir():
-        (project / file.name).write_bytes(file.read_bytes())
-        links.append(f'<a href="{file.name}">{file.name}</a>')
-    (project / "index.html").write_text(
-        f"<!DOCTYPE html><html><body>{''.join(links)}</body></html>"
-    )
-    handler = partial(SimpleHTTPRequestHandler, directory=str(distributions.parent / "index"))
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/simple/"
-        server.shutdown()
-
-
 @pytest.mark.deep
-def test_the_package_is_installed_from_an_index_and_resolves_an_issue(
-    package_index: str, tmp_path: Path
-) -> None:
+def test_an_installed_package_resolves_an_issue(distributions: Path, tmp_path: Path) -> None:
     """The dependencies are those of this environment."""
     environment = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
     python = environment / "bin" / "python"
     subprocess.run(
         [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps",
-         "--no-cache-dir", "--index-url", package_index, NAME],
+         "--no-index", *distributions.glob("*.whl")],
         check=True,
     )  # fmt: skip
     packages = sysconfig.get_path("purelib", vars={"base": str(environment)})
