@@ -26,7 +26,6 @@ COMMANDS = {
     "replay": "Execute an event log again, or continue from one of its events.",
     "trace": "Show an event log as markdown, HTML, text or JSON.",
     "gc": "Remove what killed runs left on the Docker engine and this machine.",
-    "toolbox": "Build the toolbox that the sandbox adds to any image.",
     "eval": "Measure models on tasks with known answers, such as a repository's own fixes.",
     "demo": "Resolve a bundled issue in a bundled repository.",
     "doctor": "Check that this machine and these settings can run Resolver.",

@@ -1,7 +1,6 @@
 """`resolver outcomes`: shows what became of the pull requests that Resolver opened."""
 
 import json
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -84,15 +83,6 @@ def count_outcomes(pulls: Sequence[OwnPullRequest]) -> OutcomeCounts:
     )
 
 
-def count_by_month(pulls: Sequence[OwnPullRequest]) -> dict[str, OutcomeCounts]:
-    """Return the outcomes by the month (YYYY-MM, UTC) in which the pull request was opened, newest
-    first."""
-    months: dict[str, list[OwnPullRequest]] = defaultdict(list)
-    for pull in pulls:
-        months[f"{pull.created_at.astimezone(UTC):%Y-%m}"].append(pull)
-    return {month: count_outcomes(months[month]) for month in sorted(months, reverse=True)}
-
-
 @click.command(cls=GroupedCommand)
 @click.argument("repository")
 @click.option(
@@ -114,7 +104,7 @@ def command(
     """Show what became of Resolver's pull requests in REPOSITORY (OWNER/NAME).
 
     The acceptance rate is the number of merged pull requests divided by the number of those that
-    were merged or closed. Pull requests count for the month (UTC) in which they were opened.
+    were merged or closed. `--since` narrows it.
     """
     settings = load_settings(options, environment)
     check_repository(repository)
@@ -122,14 +112,12 @@ def command(
     start = since.replace(tzinfo=UTC) if since else utc_now() - OUTCOME_PERIOD
     with filtered_log(settings, host):
         pulls = github_forge(settings, repository, host).own_pull_requests(PREFIX, start)
-    total, months = count_outcomes(pulls), count_by_month(pulls)
+    total = count_outcomes(pulls)
     if as_json:
-        by_month = [{"month": month, **counts.as_json()} for month, counts in months.items()]
         rows = [{"number": pull.number, "state": pull.state, "url": pull.url} for pull in pulls]
         data = {
             "repository": repository,
             **total.as_json(),
-            "months": by_month,
             "pull_requests": rows,
         }
         click.echo(json.dumps(data, indent=2))
@@ -139,7 +127,6 @@ def command(
         repository=repository,
         since=f"{start:%Y-%m-%d}",
         total=total,
-        months=months,
         pulls=[(pull, one_line(pull.title, 80)) for pull in pulls],
     )
     click.echo(for_terminal(text), nl=False)

@@ -76,8 +76,9 @@ class Fork:
 @click.argument("log")
 @click.option("--source", help="Clone from this path or URL instead of the one in the log.")
 @click.option(
-    "--from",
+    "--fork",
     "event",
+    metavar="ID",
     type=click.IntRange(min=0),
     help="Fork: keep the log up to this event, and let the agent continue from there.",
 )
@@ -107,7 +108,7 @@ def command(
     LOG is an events.jsonl, or the output folder that holds one. No model is called and nothing is
     published. The exit code is 0 if all results are as recorded, 1 if any result differs.
 
-    With --from ID, a new run begins with the log up to the event ID: its sandbox is rebuilt to that
+    With --fork ID, a new run begins with the log up to the event ID: its sandbox is rebuilt to that
     point, and the agent continues live with --model and the instruction of --say.
     """
     events = list(open_log(log, environment))
@@ -126,7 +127,7 @@ def command(
         fork = Fork(replay_log_file, events[:kept_count], say.strip(), publish, output)
         return _start_fork(fork, environment, options, display)
     if say or output or publish:
-        raise UsageError("--say, --output and --publish are only valid for a fork", "add --from ID")
+        raise UsageError("--say, --output and --publish are only valid for a fork", "add --fork ID")
     settings = load_settings(options, environment)
     host = open_host(environment)
     with display.during(), stop_on_signals(), filtered_log(settings, host):

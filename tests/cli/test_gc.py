@@ -152,15 +152,3 @@ def test_containers_that_nobody_uses_are_distinguished_from_those_at_work(
     finally:
         for container in made_containers:
             remove_container(container)
-
-
-@pytest.mark.engine
-def test_the_toolbox_is_built_and_put_on_the_engine(busybox_image: str) -> None:
-    done = subprocess.run(
-        [RESOLVER, "toolbox", "build", "--engine", "--image", busybox_image],
-        capture_output=True, text=True, timeout=200, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    archive, volume = done.stdout.splitlines()
-    assert Path(archive.split(" (")[0]).is_file()
-    assert volume.startswith("volume resolver-toolbox-")

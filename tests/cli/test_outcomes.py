@@ -76,11 +76,6 @@ def test_each_pull_request_has_its_outcome(
     assert tuple(data[name] for name in counts) == (4, 2, 1, 1)
     assert data["acceptance"] == pytest.approx(2 / 3)
     assert data["median_seconds_to_merge"] == pytest.approx(2 * 3600, abs=60)
-    newest, oldest = data["months"]
-    assert newest["month"] == f"{open_one.created_at:%Y-%m}" > oldest["month"]
-    assert tuple(oldest[name] for name in counts) == (3, 2, 1, 0)
-    assert tuple(newest[name] for name in counts) == (1, 0, 0, 1)
-    assert newest["acceptance"] is None and newest["median_seconds_to_merge"] is None
     since = f"{open_one.created_at - timedelta(days=1):%Y-%m-%d}"
     assert scenario.json(capsys, "--since", since)["opened"] == 1
 

@@ -14,10 +14,10 @@ LAST_EVENT = len(LOG.read_text().splitlines()) - 1
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--say", "x"], "add --from ID"),
-        (["--publish"], "add --from ID"),
-        (["--output", "fork"], "add --from ID"),
-        (["--from", "999"], f"the log ends with event {LAST_EVENT}"),
+        (["--say", "x"], "add --fork ID"),
+        (["--publish"], "add --fork ID"),
+        (["--output", "fork"], "add --fork ID"),
+        (["--fork", "999"], f"the log ends with event {LAST_EVENT}"),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )

@@ -41,7 +41,7 @@ def test_a_log_is_forked_at_its_end_and_replays_without_a_model_elsewhere(
     model_endpoint.script(bash("echo more > more.txt"), finish("Say more"))
     last = str(len(recorded.events) - 1)
     options = ("--publish", "--output", tmp_path / "fork")
-    done = command_line.call("replay", recorded.output, "--from", last, *options)
+    done = command_line.call("replay", recorded.output, "--fork", last, *options)
     assert done.exit_code == 0, done.stderr
     assert git(tmp_path / "calc", "show", "agent/fix-it-2:more.txt") == "more"
     assert "a + b" in git(tmp_path / "calc", "show", "agent/fix-it-2:calc.py")
@@ -70,7 +70,7 @@ def test_a_fork_continues_live_from_a_step(
     asked = len(model_endpoint.requests)
     output = tmp_path / "fork"
     done = command_line.call(
-        "replay", recorded.output, "--from", str(second + 1), "--say", "Put b first.",
+        "replay", recorded.output, "--fork", str(second + 1), "--say", "Put b first.",
         "--output", output,
     )  # fmt: skip
     assert done.exit_code == 0, done.stderr
