@@ -56,7 +56,8 @@ def command(
       LLM_MODEL, LLM_API_KEY the model (or --model)
     Keeps its data in:
       RESOLVER_DATABASE_URL  deliveries; default sqlite:///resolver.db, in the current folder
-      RESOLVER_DATA_DIR      a folder for each run; default ./resolver-runs
+      RESOLVER_DATA_DIR      clones and sandboxes; default ./resolver-runs
+      RESOLVER_RUN_STORE     logs and files of runs; default `runs` in RESOLVER_DATA_DIR
 
     The webhook needs the events `issue_comment` and `issues`, and others for further
     triggers. A delivery is stored before it is answered, and a redelivery has no effect. SIGTERM

@@ -36,6 +36,7 @@ def command(
     \b
     Needs in the environment:
       RESOLVER_DATABASE_URL  postgresql://..., the same as the server's
+      RESOLVER_RUN_STORE     a folder or bucket, the same as the server's
       RESOLVER_DATA_DIR      a folder of its own; default ./resolver-runs
       the credentials for GitHub and the model, as `resolver serve`
 

@@ -1,5 +1,5 @@
-"""The server's data folder: one folder for each run, temporary files, and a lock that prevents a
-second server from using it."""
+"""The data folder of a server's process: temporary files, by default the runs, and a lock that
+prevents a second process from using it."""
 
 import fcntl
 import os
