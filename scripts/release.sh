@@ -8,6 +8,8 @@
 #                                             architecture and pushes it as VERSION-ARCHITECTURE
 #   scripts/release.sh index VERSION DIGEST...  pushes VERSION, which names these images, one for
 #                                             each architecture
+#   scripts/release.sh browser VERSION, browser-index VERSION DIGEST...  the same for the image of
+#                                             the agent's browser, as VERSION-browser
 #   scripts/release.sh tag VERSION DIGEST     tags a commit whose action.yml names the image by its
 #                                             digest. The branch is left alone.
 #
@@ -27,7 +29,7 @@
 # GITHUB_STEP_SUMMARY file for the sizes
 set -euo pipefail
 
-usage="usage: scripts/release.sh package|image|index|tag|notes 0.2.0 [sha256:...]"
+usage="usage: scripts/release.sh package|image|browser|index|browser-index|tag|notes 0.2.0 [sha256:...]"
 step=${1:?$usage}
 version=${2:?$usage}
 version=${version#release/}
@@ -120,18 +122,19 @@ log_in() {
   docker login "$registry" --username "$ACTOR" --password-stdin <<<"$TOKEN"
 }
 
+# Builds the image of the Dockerfile $1 and pushes it as $2-ARCHITECTURE.
 build_image() {
   log_in
   # A name like python:3.12-slim refers to other images over time. It is resolved once, and the
   # image says which one it was built on.
   local base base_digest name commit
-  name=$image:$version-$(docker version --format '{{.Server.Arch}}')
+  name=$image:$2-$(docker version --format '{{.Server.Arch}}')
   commit=$(git rev-parse HEAD)
-  base=$(sed -n 's/^ARG BASE=//p' Dockerfile)
+  base=$(sed -n 's/^ARG BASE=//p' "$1")
   docker pull --quiet "$base"
   base_digest=$(digest_of "$base")
   check_digest "$base_digest"
-  docker build --build-arg "BASE=${base%:*}@$base_digest" --tag "$name" \
+  docker build --file "$1" --build-arg "BASE=${base%:*}@$base_digest" --tag "$name" \
     --build-arg "SOURCE_COMMIT=$commit" \
     --label "org.opencontainers.image.base.name=$base" \
     --label "org.opencontainers.image.base.digest=$base_digest" \
@@ -148,16 +151,18 @@ build_image() {
   write_outputs "$digest"
 }
 
+# Pushes the tag $1, which names the images with the other digests.
 push_index() {
-  local digest output insecure=()
+  local digest output insecure=() tag=$1
+  shift
   # Unlike the engine, this command has to be told that the registry speaks plain HTTP.
   [[ $registry =~ ^(127\.0\.0\.1|localhost): ]] && insecure=(--insecure)
   for digest in "$@"; do
     check_digest "$digest"
   done
   log_in
-  docker manifest create "${insecure[@]}" "$image:$version" "${@/#/$image@}"
-  output=$(docker manifest push "${insecure[@]}" "$image:$version")
+  docker manifest create "${insecure[@]}" "$image:$tag" "${@/#/$image@}"
+  output=$(docker manifest push "${insecure[@]}" "$image:$tag")
   digest=$(tail -n 1 <<<"$output")
   check_digest "$digest"
   write_outputs "$digest"
@@ -207,8 +212,10 @@ print_notes() {
 [[ $step == notes ]] || refuse_released_version
 case $step in
   package) build_package ;;
-  image) build_image ;;
-  index) push_index "${@:?$usage}" ;;
+  image) build_image Dockerfile "$version" ;;
+  browser) build_image deploy/browser.Dockerfile "$version-browser" ;;
+  index) push_index "$version" "${@:?$usage}" ;;
+  browser-index) push_index "$version-browser" "${@:?$usage}" ;;
   tag) tag_commit "${1:?$usage}" ;;
   notes) print_notes ;;
   *) echo "$usage" >&2; exit 2 ;;
