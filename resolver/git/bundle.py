@@ -59,31 +59,22 @@ def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str, name: str) -
                 + data
                 + _padding(len(data))
             )
-        for path in _packs(git, folder, base, Path(temporary)):
+        for path in _packs(git, base, Path(temporary)):
             yield from _file_member(f"{name}/objects/pack/{path.name}", path)
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
-def _packs(git: HostGit, folder: Path, base: str, target: Path) -> list[Path]:
-    """Return packs and their indexes with exactly the history of `base`.
+def _packs(git: HostGit, base: str, target: Path) -> list[Path]:
+    """Write a pack with exactly the history of `base`, and return its files.
 
-    These are the clone's own packs if they contain nothing else, as in a new clone. Otherwise a new
-    pack is written to `target`.
+    Objects of other branches, or of later commits, must not reach the sandbox. Git copies what is
+    packed already.
     """
-    lines = git.text("count-objects", "-v").splitlines()
-    counts = dict(line.split(": ", 1) for line in lines)
-    # Objects of other branches, or of later commits, must not reach the sandbox. If the number of
-    # packed objects is that of the history of `base`, the packs contain nothing else.
-    has_loose = counts["count"] != "0" or "alternate" in counts
-    if not has_loose and counts["in-pack"] == git.text("rev-list", "--objects", "--count", base):
-        files = (folder / "objects" / "pack").iterdir()
-    else:
-        git.run(
-            "pack-objects", "--revs", "--delta-base-offset", "--quiet", f"{target}/pack",
-            stdin=f"{base}\n".encode(),
-        )  # fmt: skip
-        files = target.iterdir()
-    return sorted(path for path in files if path.suffix in _PACK_FILES)
+    git.run(
+        "pack-objects", "--revs", "--delta-base-offset", "--quiet", f"{target}/pack",
+        stdin=f"{base}\n".encode(),
+    )  # fmt: skip
+    return sorted(path for path in target.iterdir() if path.suffix in _PACK_FILES)
 
 
 def _file_member(name: str, path: Path) -> Iterator[bytes]:
