@@ -337,23 +337,11 @@ def _branch_has_commit(repository: HostGit, ref: str, commit: str, branch: str, 
     return result.status == 0
 
 
-def list_branches(location: str | Path, credential: Credential | None) -> frozenset[str]:
-    """Return the branches that start with `agent/`, at a URL or in a local repository."""
-    if isinstance(location, Path):
-        pattern = f"refs/heads/{PREFIX}"
-        output = open_checkout(location).text("for-each-ref", "--format=%(refname)", pattern)
-        names = output.splitlines()
-    else:
-        args = ("ls-remote", "--heads", "--", check_url(location), f"refs/heads/{PREFIX}*")
-        listing = HostGit().attempt(*args, credential=credential)
-        if listing.status != 0:
-            raise git_failure(args, listing, f"reading the branches of {location}")
-        lines = listing.stdout.decode("utf-8", "surrogateescape").splitlines()
-        names = [line.partition("\t")[2] for line in lines]
-    full_prefix = f"refs/heads/{PREFIX}"
-    return frozenset(
-        name.removeprefix("refs/heads/") for name in names if name.startswith(full_prefix)
-    )
+def list_branches(path: Path) -> frozenset[str]:
+    """Return the branches of a local repository that start with `agent/`."""
+    pattern = f"refs/heads/{PREFIX}"
+    names = open_checkout(path).text("for-each-ref", "--format=%(refname)", pattern).splitlines()
+    return frozenset(name.removeprefix("refs/heads/") for name in names)
 
 
 def _agent_branch_ref(git: HostGit, branch: str) -> str:

@@ -18,14 +18,13 @@ from typing import Any, Literal
 from docker.utils.build import PatternMatcher
 
 from resolver.errors import PolicyViolation, WorkspaceError
-from resolver.git.git import HostGit
+from resolver.git.git import HostGit, git_failure
 from resolver.models.run import FileChange, Patch
 
 SYMLINK = "120000"
 GITLINK = "160000"
 ABSENT = "000000"
 """The mode of a path that does not exist."""
-_FOLDER = "040000"
 _BATCH_BYTES = 32 << 20
 """Maximum number of bytes of blobs that are read at once; a larger blob is read by itself."""
 
@@ -111,8 +110,7 @@ def encode_path(path: str) -> bytes:
 def read_changes(git: HostGit, base: str, tree: str) -> tuple[TreeChange, ...]:
     """Return the paths that differ, in tree order. A rename is a deletion and an addition."""
     args = ("diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev")
-    fields = git.run(*args, base, tree)
-    parts = fields.split(b"\0")[:-1]
+    parts = git.run(*args, base, tree).split(b"\0")[:-1]
     changes = []
     for meta, path in zip(parts[::2], parts[1::2], strict=True):
         old_mode, new_mode, old_id, new_id, status = meta.decode("ascii")[1:].split(" ")
@@ -199,17 +197,6 @@ def read_tree(git: HostGit, tree: str) -> Iterator[TreeEntry]:
         yield _parse_entry(record)
 
 
-def find_entry(git: HostGit, tree: str, path: bytes) -> TreeEntry | None:
-    """Return the file, symlink or submodule at `path` of a tree, None if there is none."""
-    # Without -r, git reads only the folders on the way to the path.
-    listing = git.run("ls-tree", "-z", "--full-tree", tree, "--", decode_path(path))
-    for record in listing.split(b"\0")[:-1]:
-        entry = _parse_entry(record)
-        if entry.path == path and entry.mode != _FOLDER:
-            return entry
-    return None
-
-
 def _parse_entry(record: bytes) -> TreeEntry:
     meta, _, path = record.partition(b"\t")
     mode, _, id = meta.decode("ascii").split(" ")
@@ -230,23 +217,35 @@ def read_sizes(git: HostGit, blobs: Iterable[str]) -> dict[str, int]:
 
 def read_blobs(git: HostGit, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Yield the id and content of each blob once, reading them in batches of limited size."""
+    blob_ids = sorted(set(blobs))
+    output = _read_batch(git, blob_ids, _BATCH_BYTES) if blob_ids else b""
+    if output is not None:
+        yield from _parse_batch(output, len(blob_ids))
+        return
     batch: list[str] = []
     size = 0
-    for blob, length in read_sizes(git, blobs).items():
+    for blob, length in read_sizes(git, blob_ids).items():
         if batch and size + length > _BATCH_BYTES:
-            yield from _read_batch(git, batch)
+            yield from _parse_batch(_read_batch(git, batch) or b"", len(batch))
             batch, size = [], 0
         batch.append(blob)
         size += length
-    if batch:
-        yield from _read_batch(git, batch)
+    yield from _parse_batch(_read_batch(git, batch) or b"", len(batch))
 
 
-def _read_batch(git: HostGit, blobs: list[str]) -> Iterator[tuple[str, bytes]]:
+def _read_batch(git: HostGit, blobs: list[str], limit: int | None = None) -> bytes | None:
+    """Return git's records of the blobs, None if they have more than `limit` bytes."""
+    args = ("cat-file", "--batch")
+    result = git.attempt(*args, stdin="".join(f"{b}\n" for b in blobs).encode(), limit=limit)
+    if result.status != 0 and not result.truncated:
+        raise git_failure(args, result)
+    return None if result.truncated else result.stdout
+
+
+def _parse_batch(output: bytes, count: int) -> Iterator[tuple[str, bytes]]:
     # A record is "<id> <type> <size>\n<content>\n": https://git-scm.com/docs/git-cat-file
-    output = git.run("cat-file", "--batch", stdin="".join(f"{b}\n" for b in blobs).encode())
     position = 0
-    for _ in blobs:
+    for _ in range(count):
         header_end = output.index(b"\n", position)
         name, _, size = output[position:header_end].decode("ascii").split(" ")
         start = header_end + 1

@@ -5,9 +5,10 @@ returns its change as a bundle. No tree is ever checked out on the host. When th
 another branch, the default branch remains the trusted one.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 from resolver.config.retries import NO_RETRIES, RetryPolicy
@@ -26,15 +27,15 @@ from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit, git_failure
 from resolver.git.history import Remote, Tip, fetch_tips
 from resolver.git.pull_request import TRUSTED_REF, clone_pull_request, numbered_diff, read_patches
-from resolver.git.push import Identity, list_branches, push_commit, write_branch, write_commit
+from resolver.git.push import Identity, push_commit, write_branch, write_commit
 from resolver.git.remote import RefListing, list_refs
 from resolver.git.tree import (
     GITLINK,
     SYMLINK,
+    TreeEntry,
     context_tar,
     decode_path,
     encode_path,
-    find_entry,
     read_blobs,
     read_patch,
     read_tree,
@@ -47,6 +48,15 @@ DIFF_LIMIT = 50_000_000
 
 READ_LIMIT = 1_000_000
 """Default limit of a file's content in bytes."""
+
+
+@lru_cache(maxsize=4)
+def _list_files(clone: Path, commit: str) -> Mapping[bytes, TreeEntry]:
+    """Return the files, symlinks and submodules of a commit or tree, which never change, by path.
+
+    Dozens of files are looked up during the preparation of a run.
+    """
+    return {entry.path: entry for entry in read_tree(HostGit(git_dir=clone), commit)}
 
 
 @dataclass(frozen=True)
@@ -244,11 +254,6 @@ class Workspace:
         """
         write_branch(self.git, self.base, path, branch, commit)
 
-    @staticmethod
-    def branches(location: str | Path, credential: Credential | None = None) -> frozenset[str]:
-        """Return the `agent/...` branches at a URL (str) or in a local repository (Path)."""
-        return list_branches(location, credential)
-
     def read(self, path: str, commit: str | None = None, limit: int = READ_LIMIT) -> bytes | None:
         """Return the content of a file at `commit` (the base if None).
 
@@ -256,9 +261,7 @@ class Workspace:
         the file has more than `limit` bytes.
         """
         commit_id = self.base if commit is None else check_commit(commit)
-        if {"", ".", ".."} & set(path.split("/")) or "\0" in path:
-            return None
-        entry = find_entry(self.git, commit_id, encode_path(path))
+        entry = _list_files(self.folder, commit_id).get(encode_path(path))
         if entry is None or entry.mode in {SYMLINK, GITLINK}:
             return None
         result = self.git.attempt("cat-file", "blob", entry.id, limit=limit)
@@ -277,8 +280,8 @@ class Workspace:
 
     def trusted_paths(self) -> tuple[str, ...]:
         """Return the paths of the files at the default branch, without symlinks and submodules."""
-        entries = read_tree(self.git, self.trusted.base)
-        regular = (e for e in entries if e.mode not in {SYMLINK, GITLINK})
+        entries = _list_files(self.folder, self.trusted.base)
+        regular = (e for e in entries.values() if e.mode not in {SYMLINK, GITLINK})
         return tuple(decode_path(e.path) for e in regular)
 
     def lines_of(self, path: str) -> int | None:
@@ -294,7 +297,8 @@ class Workspace:
 
     def symlinks(self, tree: str) -> dict[bytes, bytes]:
         """Return the target of every symlink of a tree (or commit) by path, both as raw bytes."""
-        links = {e.path: e.id for e in read_tree(self.git, tree) if e.mode == SYMLINK}
+        entries = _list_files(self.folder, tree)
+        links = {path: entry.id for path, entry in entries.items() if entry.mode == SYMLINK}
         targets = dict(read_blobs(self.git, links.values()))
         return {path: targets[blob] for path, blob in links.items()}
 

@@ -16,7 +16,7 @@ from resolver.config.templates import render
 from resolver.errors import BranchTaken, ForgeError, ResolverError, WorkspaceError
 from resolver.events.run_log import BRANCH_STAGE
 from resolver.git.objects import read_new_blobs, read_new_commits
-from resolver.git.push import branch_name, free_branch, push_refusal
+from resolver.git.push import branch_name, free_branch, list_branches, push_refusal
 from resolver.models.known_failures import push_failure
 from resolver.models.repository import LocalCommit
 from resolver.models.run import Publication
@@ -92,7 +92,7 @@ def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, PushedCommi
 def _list_branches(builder: CommitBuilder, prefix: str) -> set[str]:
     """Return the names of the branches that start with `prefix`."""
     if builder.optional_forge is None:
-        names = builder.workspace.branches(Path(builder.request.task.source))
+        names = list_branches(Path(builder.request.task.source))
         return {name for name in names if name.startswith(prefix)}
     return builder.optional_forge.branches(prefix)
 

@@ -8,7 +8,6 @@ import pytest
 from resolver.errors import WorkspaceError
 from resolver.git.git import HostGit, create_bare_repository
 from resolver.git.remote import OrphanCommit, write_orphans
-from resolver.git.tree import TreeEntry, find_entry
 from tests.git.scenario import make_repository, plain_git, write
 
 
@@ -53,17 +52,6 @@ def test_a_transport_that_runs_commands_is_off(tmp_path: Path) -> None:
     mark = tmp_path / "mark"
     done = HostGit(checkout=source).attempt("ls-remote", f"ext::touch {mark}")
     assert done.status != 0 and not mark.exists()
-
-
-def test_a_path_is_found_in_a_tree_by_its_whole_name(tmp_path: Path) -> None:
-    files = {"x\ta": "1", "d/a": "2", "a.txt": "3"}
-    git = HostGit(checkout=make_repository(tmp_path / "source", files))
-    tree = git.text("rev-parse", "HEAD^{tree}")
-    assert find_entry(git, tree, b"a") is None
-    assert find_entry(git, tree, b"d") is None
-    for path in files:
-        blob = git.text("rev-parse", f"{tree}:{path}")
-        assert find_entry(git, tree, path.encode()) == TreeEntry(path.encode(), "100644", blob)
 
 
 def test_commits_without_parents_are_written(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from resolver.errors import WorkspaceError
 from resolver.events.actions import Recall
 from resolver.events.base import ActionBase, ObservationBase
 from resolver.git.git import Credential
+from resolver.git.remote import list_refs
 from resolver.git.workspace import Workspace
 from resolver.memory.skills.library import (
     AGENTS_REPOSITORY_FOLDERS,
@@ -140,7 +141,7 @@ def _read_organization_skills(
 def _is_readable_by_anybody(url: str) -> bool:
     """Return True if anybody can read the repository."""
     try:
-        Workspace.branches(url)
+        list_refs(url, [], None)
     except WorkspaceError:
         return False
     return True
