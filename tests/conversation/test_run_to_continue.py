@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ class Conversations:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._runs: dict[int, list[EarlierRun]] = {}
+        self._ended_at = sample.START
 
     def runs_before(self, issue: int, run: str) -> Iterator[EarlierRun]:
         """Implement `EarlierRuns.runs_before` for a run that is not stored."""
@@ -44,7 +46,11 @@ class Conversations:
         trigger = opening.task.trigger.model_copy(update={"command": command})
         task = opening.task.model_copy(update={"trigger": trigger})
         ended = AgentStateChanged(state=RunState.FINISHED)
-        events = sample.numbered([opening.model_copy(update={"task": task}), ended])
+        self._ended_at += timedelta(minutes=1)
+        events = [
+            event.model_copy(update={"timestamp": self._ended_at})
+            for event in sample.numbered([opening.model_copy(update={"task": task}), ended])
+        ]
         (folder / EVENTS).write_text("".join(f"{dump_line(event)}\n" for event in events))
         (folder / OUTCOME).write_text(json.dumps({"branch": branch or None}))
         for name in (CHANGE, BUNDLE) if has_change else ():
@@ -77,6 +83,17 @@ def test_on_a_pull_request_the_newest_work_of_both_conversations_is_continued(
     assert conversations.found(Command.CONTINUE) == (PULL, "run-2")
     conversations.add(ISSUE, "run-3")
     assert conversations.found(Command.CONTINUE) == (ISSUE, "run-3")
+
+
+def test_the_newest_work_is_that_which_ended_last_whatever_its_id(
+    conversations: Conversations,
+) -> None:
+    """A server starts requests in an order of its own, and ids have the time of the request."""
+    conversations.add(ISSUE, "run-3")
+    conversations.add(PULL, "run-1")
+    assert conversations.found(Command.CONTINUE) == (PULL, "run-1")
+    conversations.add(ISSUE, "run-2")
+    assert conversations.found(Command.CONTINUE) == (ISSUE, "run-2")
 
 
 def test_on_the_issue_only_its_own_work_is_continued(conversations: Conversations) -> None:

@@ -28,6 +28,7 @@ from resolver.runs.resuming.continuation import (
     continue_from_log,
     find_unpublished_run,
     is_change_run,
+    worked_until,
 )
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
@@ -181,7 +182,7 @@ def find_run_to_continue(
         if as_new == trigger
         else [relevant_runs(trigger), relevant_runs(as_new)]
     )
-    merged = heapq.merge(*threads, key=lambda earlier: earlier.run, reverse=True)
+    merged = heapq.merge(*threads, key=worked_until, reverse=True)
     newest = find_unpublished_run(merged) if is_publish else next(merged, None)
     return (trigger_by_run[newest.run] if newest else trigger), newest
 

@@ -7,6 +7,8 @@ The entry points find the log, on this machine's disk or in the repository
 import os
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
@@ -157,6 +159,19 @@ def _copy_change(earlier: EarlierRun, folder: Path) -> None:
     sandbox."""
     for name in (BUNDLE, CHANGE):
         shutil.copyfile(earlier.log.parent / name, folder / name)
+
+
+def worked_until(earlier: EarlierRun) -> datetime:
+    """Return when the run ended, by its log; the earliest time if its log can't be read.
+
+    It orders the runs of several conversations: their ids are in the order of the requests, which
+    is not the one in which a server starts them.
+    """
+    ended_at = datetime.min.replace(tzinfo=UTC)
+    with suppress(LogError):
+        for event in read_log(earlier.log):
+            ended_at = event.timestamp
+    return ended_at
 
 
 def is_change_run(earlier: EarlierRun) -> bool:
