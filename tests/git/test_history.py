@@ -1,12 +1,15 @@
 """Tests of how much of a history with many merges is fetched."""
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resolver.git.git import HostGit
+from resolver.git.history import HISTORY_LEVELS
 from resolver.git.merge import MergeResult, is_ancestor, merge
 from resolver.git.push import fetch_tip
 from resolver.git.workspace import Workspace, workspace_at_branch, workspace_at_pull_request
@@ -43,6 +46,63 @@ def served(tmp_path: Path) -> Iterator[Served]:
     root = tmp_path / "served"
     with serve(git_http_app(root, token_gate([""]))) as address:
         yield Served(path, f"{address.url}/ann/project.git")
+
+
+class Counted:
+    """A git server that counts the bytes of its answers."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self.sent = 0
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
+        answer = self._app(environ, start_response)
+        try:
+            for chunk in answer:
+                self.sent += len(chunk)
+                yield chunk
+        finally:
+            getattr(answer, "close", lambda: None)()
+
+
+def _history_of_a_project() -> bytes:
+    """Return 300 files of some thousand bytes, and 200 commits that each change lines of three."""
+    words = random.Random(1)
+
+    def line() -> str:
+        return " ".join(f"{words.getrandbits(32):x}" for _ in range(6)) + "\n"
+
+    files = {f"src/{n % 20}/file{n}.txt": [line() for _ in range(60)] for n in range(300)}
+    parts = [_commit(1, "start", [], {path: "".join(lines) for path, lines in files.items()})]
+    for number in range(2, 202):
+        changed = words.sample(sorted(files), 3)
+        for path in changed:
+            files[path][words.randrange(60)] = line()
+        contents = {path: "".join(files[path]) for path in changed}
+        parts.append(_commit(number, f"change {number}", [number - 1], contents))
+    return "".join(parts).encode() + b"reset refs/heads/main\nfrom :201\n"
+
+
+def test_a_run_fetches_at_most_twice_the_bytes_of_the_newest_commit(tmp_path: Path) -> None:
+    """On a repository with a history, of which a clone would fetch all."""
+    path = tmp_path / "served/ann/project.git"
+    path.mkdir(parents=True)
+    plain_git(path, "init", "-q", "--bare")
+    plain_git(path, "fast-import", "--quiet", stdin=_history_of_a_project())
+    plain_git(path, "repack", "-q", "-a", "-d", "-f")
+    counted = Counted(git_http_app(tmp_path / "served", token_gate([""])))
+    sent = []
+    with serve(counted) as address:
+        url = f"{address.url}/ann/project.git"
+        for depth in (1, HISTORY_LEVELS, 0):
+            counted.sent = 0
+            if depth == 1:
+                plain_git(tmp_path, "clone", "-q", "--bare", "--depth=1", url, "newest")
+            else:
+                Workspace.clone(url, tmp_path / f"clone{depth}", depth=depth)
+            sent.append(counted.sent)
+    newest, run, everything = sent
+    assert newest < run <= 2 * newest and run < everything, sent
 
 
 def _stream() -> bytes:

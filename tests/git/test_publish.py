@@ -8,7 +8,7 @@ import pytest
 
 from resolver.errors import BranchTaken, WorkspaceError
 from resolver.git.git import Credential
-from resolver.git.push import Identity
+from resolver.git.push import Identity, list_branches
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
 from tests.git.scenario import (

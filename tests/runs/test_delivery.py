@@ -39,7 +39,7 @@ GIT = (
     (r"calc\.git/info/refs\?service=git-receive-pack", "ledger, branch, ledger with log", 3),
     (r"calc\.git/git-receive-pack", "what is pushed", 3),
 )
-MOST_PROCESSES = 70
+MOST_PROCESSES = 40
 """Processes on the host. One is the action execution server, the others are git."""
 
 Table = tuple[tuple[str, str, int], ...]
