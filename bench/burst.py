@@ -124,9 +124,11 @@ class Faults:
 
 
 def stored_ids(url: str) -> list[str]:
-    """Return the ids in the queue."""
+    """Return the ids of the deliveries in the queue, without those of their later attempts."""
     with psycopg.connect(url) as connection:
-        return [row[0] for row in connection.execute("SELECT id FROM resolver_requests")]
+        rows = connection.execute("SELECT workflow_uuid FROM dbos.workflow_status")
+        names = [str(row[0]).rpartition("/")[2] for row in rows]
+    return [name for name in names if "~" not in name]
 
 
 def main() -> int:
