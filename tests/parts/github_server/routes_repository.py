@@ -158,6 +158,17 @@ def get_content(call: Call) -> Answer:
     )
 
 
+@ROUTES.add(f"GET {REPO}/commits")
+def list_commits(call: Call) -> Answer:
+    repository = access.readable(call, "contents")
+    git = repository.git
+    start = _revision(call, repository, call.query.get("sha", repository.default_branch))
+    path = call.query.get("path")
+    where = ("--", f":(literal){path}") if path else ()
+    rows = git.text("rev-list", start, *where).split()
+    return call.page(rows, lambda sha: documents.commit(call.site, repository, git.facts(sha)))
+
+
 @ROUTES.add(f"GET {REPO}/commits/{{ref}}")
 def get_commit(call: Call) -> Answer:
     repository = access.readable(call, "contents")
