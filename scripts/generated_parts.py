@@ -3,8 +3,8 @@
 They are the inputs of the Action (action.yml, docs/reference/action-inputs.md), the workflow to
 copy (docs/how-to/action.md), `on:`, `if:` and inputs of our own workflows, the table of events
 (docs/reference/triggers.md), the tools that an agent's definition can name (docs/how-to/agents.md),
-and the address of the Action in all pages. The rest of these files is written by hand. A test
-compares the files with the result.
+the condensers (docs/explanation/memory.md), and the address of the Action in all pages. The rest of
+these files is written by hand. A test compares the files with the result.
 """
 
 import json
@@ -23,6 +23,7 @@ from resolver.cli.agent_workflow import (
     job_condition,
     workflow_text,
 )
+from resolver.config.agent_settings import CONDENSERS, CondenserDeclaration
 from resolver.config.declaration import ActionInput, setting_arguments
 from resolver.config.settings import Settings
 from resolver.github.events.starting_events import STARTING_EVENTS
@@ -142,6 +143,12 @@ def between(text: str, start: str, end: str, part: str) -> str:
     return f"{head}{start}{part}{end}{tail}"
 
 
+def condenser_row(name: str, condenser: CondenserDeclaration) -> str:
+    """Return the row of docs/explanation/memory.md about a condenser."""
+    defaults = ", ".join(f"`{n}` {value}" for n, value in condenser.defaults.items())
+    return f"| `{name}` | {condenser.removes} | {defaults} |\n"
+
+
 def generated_files() -> dict[str, str]:
     """Return the whole content of each file that has generated parts, by its path."""
     files = {
@@ -150,6 +157,7 @@ def generated_files() -> dict[str, str]:
             "action.yml",
             "docs/how-to/action.md",
             "docs/how-to/agents.md",
+            "docs/explanation/memory.md",
             "docs/reference/action-inputs.md",
             "docs/reference/triggers.md",
             ".github/workflows/agent.yml",
@@ -173,6 +181,12 @@ def generated_files() -> dict[str, str]:
             "| `tools` | the agent's tools, as a list or separated by commas: ",
             " (all of the run's MCP servers) |",
             ", ".join(f"`{name}`" for name in KNOWN_TOOLS if name not in REQUIRED_TOOLS),
+        ),
+        (
+            "docs/explanation/memory.md",
+            "| Name | What it removes | Parameters and defaults |\n|---|---|---|\n",
+            "\n- `recent`",
+            "".join(condenser_row(name, found) for name, found in CONDENSERS.items()),
         ),
         (
             "docs/reference/action-inputs.md",

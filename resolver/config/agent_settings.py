@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from pydantic import field_validator
@@ -105,19 +105,48 @@ class ConfirmationSettings(SettingGroup):
 
 
 NO_CONDENSER = "none"
-_KEEP_PARAMETERS = ("keep_first", "keep_last")
 
-PARAMETERS: Mapping[str, tuple[str, ...]] = {
-    NO_CONDENSER: (),
-    "recent": _KEEP_PARAMETERS,
-    "masking": ("keep_last",),
-    "amortized": ("max_turns", "keep_first"),
-    "window": _KEEP_PARAMETERS,
-    "summarizing": _KEEP_PARAMETERS,
-    "structured": _KEEP_PARAMETERS,
-    "attention": _KEEP_PARAMETERS,
+
+@dataclass(frozen=True)
+class CondenserDeclaration:
+    """A condenser that the setting can name.
+
+    removes: what it removes, for the table in docs/explanation/memory.md.
+    defaults: its parameters, with the values that the condenser has without them.
+    """
+
+    removes: str
+    defaults: Mapping[str, int] = field(default_factory=dict)
+
+
+_WINDOW = {"keep_first": 2, "keep_last": 12}
+
+CONDENSERS: Mapping[str, CondenserDeclaration] = {
+    "window": CondenserDeclaration("the oldest steps of the middle", _WINDOW),
+    "summarizing": CondenserDeclaration(
+        "the same as `window`; a model writes notes on the removed steps", _WINDOW
+    ),
+    "structured": CondenserDeclaration(
+        "the same as `window`; the notes have fields: findings, cause, tried, decisions, done, "
+        "next steps",
+        _WINDOW,
+    ),
+    "attention": CondenserDeclaration("the steps that a model does not name as needed", _WINDOW),
+    "masking": CondenserDeclaration(
+        "older outputs, when the conversation is too long; the actions stay, with how they ended",
+        {"keep_last": 12},
+    ),
+    "recent": CondenserDeclaration(
+        "all steps but the first and the newest, without a summary",
+        {"keep_first": 1, "keep_last": 30},
+    ),
+    "amortized": CondenserDeclaration(
+        "half of the steps when there are more than `max_turns`, without a summary",
+        {"max_turns": 120, "keep_first": 2},
+    ),
+    NO_CONDENSER: CondenserDeclaration("nothing: a conversation that does not fit ends the run"),
 }
-"""The condensers and the parameters that each accepts."""
+"""The condensers by name. `memory/condensers/registry.py` makes them."""
 
 MAX_PARAMETER = 10_000
 """Maximum value of a parameter."""
@@ -150,14 +179,15 @@ def parse_condenser(text: str) -> tuple[CondenserStage, ...]:
         stages.append(_parse_stage(match.group(1), match.group(2) or ""))
         position = match.end()
     if not stages:
-        raise ValueError(f"names no condenser; they are {', '.join(PARAMETERS)}")
+        raise ValueError(f"names no condenser; they are {', '.join(CONDENSERS)}")
     return tuple(stages)
 
 
 def _parse_stage(name: str, arguments: str) -> CondenserStage:
-    allowed = PARAMETERS.get(name)
-    if allowed is None:
-        raise ValueError(f"there is no condenser {name!r}; they are {', '.join(PARAMETERS)}")
+    declaration = CONDENSERS.get(name)
+    if declaration is None:
+        raise ValueError(f"there is no condenser {name!r}; they are {', '.join(CONDENSERS)}")
+    allowed = declaration.defaults
     parameters: dict[str, int] = {}
     for assignment in filter(str.strip, arguments.split(",")):
         match = _PARAMETER.fullmatch(assignment)

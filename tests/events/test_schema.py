@@ -31,7 +31,9 @@ VALIDATOR = Draft202012Validator(SCHEMA, format_checker=Draft202012Validator.FOR
 
 def test_each_runnable_action_has_one_observation_and_each_observation_answers_something() -> None:
     answers = {t.observation for t in get_args(Action)} - {None}
-    assert answers | {ErrorObservation, AgentStateChanged, Null} == set(OBSERVATION_TYPES)
+    assert answers | {ErrorObservation, AgentStateChanged, Null} == set(OBSERVATION_TYPES), (
+        "name the observation in the action, and add it to the union `Observation`"
+    )
 
 
 def test_every_type_and_every_field_is_described() -> None:
@@ -42,7 +44,7 @@ def test_every_type_and_every_field_is_described() -> None:
         if not field.description and name != "kind"
     }
     bare |= {event_type.__name__ for event_type in EVENT_TYPES if not event_type.__doc__}
-    assert bare == set()
+    assert bare == set(), "describe them: docs/reference/events.md shows it"
 
 
 @pytest.mark.parametrize("path", [RECORDING, GOLDEN], ids=lambda p: p.stem)

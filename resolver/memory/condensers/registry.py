@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from resolver.config.agent_settings import NO_CONDENSER, CondenserStage
+from resolver.config.agent_settings import CONDENSERS, NO_CONDENSER, CondenserStage
 from resolver.events.lifecycle import Condensation
 from resolver.events.state import State
 from resolver.memory.condensers.rules import (
@@ -38,8 +38,8 @@ CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
     ),
     "attention": lambda open_client, **parameters: LLMAttention(open_client(), **parameters),
 }
-"""Factories by name. `resolver.config.agent_settings` has the same names and the parameters that
-each accepts."""
+"""Factories by name. `CONDENSERS` of `resolver.config.agent_settings` has the same names, with the
+parameters that each accepts."""
 
 
 def make_condenser(stages: Sequence[CondenserStage], open_client: OpenClient) -> Condenser:
@@ -49,7 +49,10 @@ def make_condenser(stages: Sequence[CondenserStage], open_client: OpenClient) ->
     does not fit and the other stages can't condense further. `none` alone has no such stage.
     """
     condensers = [
-        CONDENSER_FACTORIES[stage.name](open_client, **stage.parameters) for stage in stages
+        CONDENSER_FACTORIES[stage.name](
+            open_client, **{**CONDENSERS[stage.name].defaults, **stage.parameters}
+        )
+        for stage in stages
     ]
     if all(stage.name == NO_CONDENSER for stage in stages):
         return NoOp()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.config.agent_settings import PARAMETERS, parse_condenser
+from resolver.config.agent_settings import CONDENSERS, parse_condenser
 from resolver.events import actions as a
 from resolver.memory.condensers.registry import make_condenser
 from resolver.memory.condensers.view import SizeBound
@@ -20,7 +20,7 @@ def never() -> None:  # type: ignore[misc]
     raise AssertionError("no model is needed")
 
 
-@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("name", CONDENSERS)
 def test_each_name_makes_a_condenser(name: str) -> None:
     log = filled(60)
     made = make_condenser(parse_condenser(name), lambda: asker(log, Noting("notes")))
@@ -40,8 +40,8 @@ def test_parameters_are_given_in_parentheses() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "names no condenser; they are none, recent"),
-        ("summarise", "there is no condenser 'summarise'; they are none, recent"),
+        ("", "names no condenser; they are window, summarizing"),
+        ("summarise", "there is no condenser 'summarise'; they are window, summarizing"),
         ("recent(last=3)", "recent takes no 'last=3'; it takes keep_first and keep_last"),
         ("recent(keep_last=-1)", "recent takes no 'keep_last=-1'"),
         ("recent(keep_last=99999)", "more than 10000"),

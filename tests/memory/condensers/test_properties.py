@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resolver.config.agent_settings import NO_CONDENSER, PARAMETERS, parse_condenser
+from resolver.config.agent_settings import CONDENSERS, NO_CONDENSER, parse_condenser
 from resolver.errors import ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -30,7 +30,7 @@ SMALLEST = {
     "amortized": "amortized(max_turns=6,keep_first=1)",
 }
 NAMES = [
-    *(SMALLEST.get(name, f"{name}(keep_last=3)") for name in PARAMETERS if name != NO_CONDENSER),
+    *(SMALLEST.get(name, f"{name}(keep_last=3)") for name in CONDENSERS if name != NO_CONDENSER),
     "masking(keep_last=3),summarizing(keep_last=3)",
 ]
 PICTURE = "data:image/png;base64,AAAA"
