@@ -1,12 +1,17 @@
-"""The index of all runs of the server: one row for each, for the list of runs and the sums of cost.
+"""The index of all runs of the server, one row for each, and the requests to stop them.
 
-The rows only describe the runs: nothing that a run does depends on them.
+It is in the server's database, so that a comment finds the earlier runs of its conversation on any
+machine. The list of runs and the sums of cost are made from it, too.
 """
 
-from collections.abc import Collection, Mapping
+import logging
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC
+from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import (
     URL,
     Column,
@@ -17,13 +22,20 @@ from sqlalchemy import (
     Table,
     Text,
     func,
+    insert,
     select,
 )
 from sqlalchemy.sql import ColumnElement
 
-from resolver.models.run import RunState
+from resolver.events.run_log import is_resumable
+from resolver.events.stream import Clock, utc_now
+from resolver.models.run import RunState, Trigger
 from resolver.storage.database import ServerDatabase, open_database, upsert
-from resolver.storage.schema import TABLES
+from resolver.storage.earlier_runs import EarlierRun
+from resolver.storage.run_store import RunStore
+from resolver.storage.schema import TABLES, position_column
+
+logger = logging.getLogger("resolver.entrypoints.webhook")
 
 RUNS = Table(
     "resolver_runs",
@@ -31,6 +43,7 @@ RUNS = Table(
     Column("run", String(200), primary_key=True),
     Column("repository", String(300), nullable=False, index=True),
     Column("number", Integer),
+    Column("subject", Integer),
     Column("title", Text, nullable=False),
     Column("requester", String(200), nullable=False, index=True),
     Column("kind", String(40), nullable=False),
@@ -49,17 +62,33 @@ RUNS = Table(
     Column("tokens_out", Integer, nullable=False),
     Column("branch", Text, nullable=False),
     Column("pull_request", Text, nullable=False),
+    Column("pull_number", Integer),
     Column("executor", String(200), nullable=False),
     Column("verdict", String(40), nullable=False),
     Column("issue_url", Text, nullable=False),
 )
 """run: its id, which begins with the time of the request, so that ids are in the order of time.
-repository, requester: in lower case. kind, command: of the trigger. state: a state of a run,
+repository, requester: in lower case. number: of the issue or pull request with the request;
+subject: of the issue that the run is about. kind, command: of the trigger. state: a state of a run,
 "running" until it ends, or "deferred" while it waits for the end of an outage. stage: the last one
 that is complete. reason, cause: why it ended; cause is one of a few words, "" for a success.
 day: date in UTC on which it started. started, ended: seconds since 1970. cost: US dollars of the
-replies with a known price; unpriced: number of the others. pull_request: its URL. verdict: of the
-change's verification, "" without a change. issue_url: of the issue or pull request."""
+replies with a known price; unpriced: number of the others. pull_request: its URL; pull_number: its
+number, known as soon as it is open. verdict: of the change's verification, "" without a change.
+issue_url: of the issue or pull request."""
+
+STOPS = Table(
+    "resolver_stops",
+    TABLES,
+    position_column(),
+    Column("conversation", String(400), nullable=False, index=True),
+    Column("trigger", Text, nullable=False),
+    Column("recorded_at", Float, nullable=False),
+)
+"""Requests to stop all runs of a conversation that were asked for before.
+conversation: OWNER/NAME#NUMBER in lower case. recorded_at: seconds since 1970."""
+
+MAX_TITLE_LENGTH = 300
 
 DEFERRED = "deferred"
 """State of a run that is repeated when an outage is over."""
@@ -75,6 +104,7 @@ class IndexedRun:
     run: str
     repository: str
     number: int | None
+    subject: int | None
     title: str
     requester: str
     kind: str
@@ -93,6 +123,7 @@ class IndexedRun:
     tokens_out: int
     branch: str
     pull_request: str
+    pull_number: int | None
     executor: str
     verdict: str
     issue_url: str
@@ -128,19 +159,71 @@ class RunTotals:
 
 
 class RunIndex:
-    """The table of runs, created if it does not exist. Thread-safe.
+    """The tables of runs and stops, created if they do not exist. Thread-safe.
 
-    database: open, or its URL from `parse_database_url`. Methods raise DatabaseError.
+    database: open, or its URL from `parse_database_url`. What was written is durable when the call
+    returns. Methods raise DatabaseError.
     """
 
-    def __init__(self, database: URL | ServerDatabase) -> None:
-        self._database = open_database(database)
+    def __init__(self, database: URL | ServerDatabase, now: Clock = utc_now) -> None:
+        self._database, self._now = open_database(database), now
 
-    def put(self, run: str, new: Mapping[str, Any], changes: Mapping[str, Any]) -> None:
-        """Write the row of a run. new: values of a row that does not exist yet. changes: values
-        that are set in any case."""
+    def put(self, run: str, trigger: Trigger, changes: Mapping[str, Any]) -> None:
+        """Write values into the row of a run, which is created if there is none."""
+        row = {"run": run, **_EMPTY, **self._new_row(trigger), **changes}
         with self._database.writing() as connection:
-            upsert(connection, RUNS, {"run": run, **_EMPTY, **new, **changes}, changes)
+            upsert(connection, RUNS, row, changes)
+
+    def record_run(self, run: str, trigger: Trigger) -> None:
+        """Record that the run works for the conversation of its trigger."""
+        # A row from before an outage may be of a trigger whose issue was not known yet.
+        self.put(run, trigger, {"number": trigger.number, "subject": trigger.subject})
+
+    def record_pull_request(self, run: str, trigger: Trigger, number: int) -> None:
+        """Record the pull request that the run opened, so that comments on it find the run."""
+        self.put(run, trigger, {"pull_number": number})
+
+    def record_stop(self, trigger: Trigger) -> None:
+        """Record that everything that was asked for before this request is to stop."""
+        row = {
+            "conversation": _conversation(trigger),
+            "trigger": trigger.model_copy(update={"snapshot": None}).model_dump_json(),
+            "recorded_at": self._now().timestamp(),
+        }
+        with self._database.writing() as connection:
+            connection.execute(insert(STOPS).values(row))
+
+    def runs_of(self, repository: str, issue: int) -> list[str]:
+        """Return the ids of the conversation's runs, in the order in which they started."""
+        query = select(RUNS.c.run).where(
+            RUNS.c.repository == repository.lower(), RUNS.c.subject == issue
+        )
+        with self._database.reading() as connection:
+            # Ids of the same second are in no order.
+            return list(connection.scalars(query.order_by(RUNS.c.started, RUNS.c.run)))
+
+    def issue_of(self, repository: str, pull_request: int) -> int | None:
+        """Return the issue that a pull request of Resolver's came from; None if it is unknown."""
+        query = select(RUNS.c.subject).where(
+            RUNS.c.repository == repository.lower(), RUNS.c.pull_number == pull_request
+        )
+        with self._database.reading() as connection:
+            return connection.scalar(query.order_by(RUNS.c.started.desc()).limit(1))
+
+    def stop_after(self, trigger: Trigger) -> str | None:
+        """Return the login of a person who sent a stop after this request; None if nobody did."""
+        query = select(STOPS.c.trigger).where(STOPS.c.conversation == _conversation(trigger))
+        with self._database.reading() as connection:
+            rows = connection.scalars(query).all()
+        for row in rows:
+            try:
+                stop = Trigger.model_validate_json(row)
+            except ValidationError:
+                logger.error("a stop of %s can't be read and is set aside", trigger.repository)
+                continue
+            if stop.came_after(trigger):
+                return stop.actor.login
+        return None
 
     def get(self, run: str) -> IndexedRun | None:
         """Return the row of a run; None if there is none."""
@@ -197,12 +280,53 @@ class RunIndex:
         """Close all connections."""
         self._database.close()
 
+    def _new_row(self, trigger: Trigger) -> dict[str, Any]:
+        now, title = self._now(), trigger.snapshot.title if trigger.snapshot else ""
+        return {
+            "repository": trigger.repository.lower(),
+            "number": trigger.number,
+            "subject": trigger.subject,
+            "title": title[:MAX_TITLE_LENGTH],
+            "requester": trigger.actor.login.lower(),
+            "kind": trigger.kind.value,
+            "command": trigger.command.value,
+            "state": RunState.RUNNING.value,
+            "day": f"{now.astimezone(UTC):%Y-%m-%d}",
+            "started": now.timestamp(),
+        }
+
+
+@dataclass(frozen=True)
+class IndexedRunStore:
+    """The runs that a server has executed for one repository. Implements `EarlierRuns`.
+
+    index: has the runs of each conversation. store: has their files. folder: gets the files of
+    each run that is fetched, in a folder of its own. Raises DatabaseError and LogError.
+    """
+
+    repository: str
+    index: RunIndex
+    store: RunStore
+    folder: Path
+
+    def runs_before(self, issue: int, run: str) -> Iterator[EarlierRun]:
+        """Implement `EarlierRuns.runs_before`. Runs whose log can't be resumed are left out."""
+        runs = self.index.runs_of(self.repository, issue)
+        for id in reversed(runs[: runs.index(run)] if run in runs else runs):
+            earlier = self.store.fetch(id, self.folder / id)
+            if is_resumable(earlier.log):
+                yield earlier
+
 
 _EMPTY: Mapping[str, Any] = {
     "stage": "", "reason": "", "cause": "", "model": "", "ended": None, "cost": 0.0, "unpriced": 0,
-    "tokens_in": 0, "tokens_out": 0, "branch": "", "pull_request": "", "executor": "",
-    "verdict": "", "issue_url": "",
+    "tokens_in": 0, "tokens_out": 0, "branch": "", "pull_request": "", "pull_number": None,
+    "executor": "", "verdict": "", "issue_url": "",
 }  # fmt: skip
+
+
+def _conversation(trigger: Trigger) -> str:
+    return f"{trigger.repository.lower()}#{trigger.subject}"
 
 
 def _conditions(run_filter: RunFilter) -> list[ColumnElement[bool]]:

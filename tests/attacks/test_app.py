@@ -17,7 +17,7 @@ from resolver.github.events.parse import parse_github_event
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Trigger
 from resolver.storage.database import parse_database_url
-from resolver.storage.issue_history import IssueHistories
+from resolver.storage.run_index import RunIndex
 from tests.attacks.canaries import leaks
 from tests.attacks.stage import Stage
 from tests.parts.git_http import token_of
@@ -234,10 +234,8 @@ def test_a_run_outlives_its_first_token(
         "RESOLVER_APP_ID": str(app.id),
         "RESOLVER_APP_PRIVATE_KEY": app.private_key,
     }
-    histories = IssueHistories(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
-    runs = RequestRunner(
-        environment, {}, stored_in(tmp_path / "runs"), histories, now=github.world.now
-    )
+    index = RunIndex(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
+    runs = RequestRunner(environment, {}, stored_in(tmp_path / "runs"), index, now=github.world.now)
     done = runs.execute(started(asked, 1))
     assert done.exit_code == 0, done
     assert [e.path for _, e in shown(github) if e.status in {401, 403}] == []

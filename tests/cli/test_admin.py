@@ -21,7 +21,6 @@ from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
 from resolver.storage.database import ServerDatabase, parse_database_url
-from resolver.storage.issue_history import IssueHistories
 from resolver.storage.run_index import RunIndex
 from tests.parts.stored_runs import stored_in
 from tests.webhook.test_request_queue import begin, finish
@@ -105,12 +104,8 @@ def test_the_requests_are_listed_with_their_runs(admin: Admin) -> None:
 
 def test_the_outcome_of_a_run_is_listed(admin: Admin) -> None:
     admin.finish(request(1))
-    new = {
-        "repository": "octo/calc", "number": 1, "title": "It breaks", "requester": "mona",
-        "kind": "issue_comment", "command": "fix", "state": "error", "day": "2026-03-04",
-        "started": 0.0, "reason": "the model did not answer",
-    }  # fmt: skip
-    RunIndex(admin.database).put(run_of(request(1)), new, {})
+    ended = {"state": "error", "reason": "the model did not answer"}
+    RunIndex(admin.database).put(run_of(request(1)), request(1).trigger, ended)
     line = admin.text("runs")
     assert run_of(request(1)) in line and ": error: the model did not answer" in line
     [listed] = admin.json("runs")
@@ -143,14 +138,14 @@ def test_an_active_run_gets_a_stop_as_by_a_comment(admin: Admin, tmp_path: Path)
     stored = admin.queue.unfinished()
     [command] = [found.trigger for found in stored if found.kind == RequestKind.COMMAND]
     assert command is not None
-    active, histories, control = ActiveRuns(), IssueHistories(admin.url), Control()
+    active, index, control = ActiveRuns(), RunIndex(admin.url), Control()
     active.register(asked.trigger, control)
-    runs = RequestRunner(admin.environment, {}, stored_in(tmp_path), histories, active)
+    runs = RequestRunner(admin.environment, {}, stored_in(tmp_path), index, active)
     assert CommentCommands(runs).execute(command, lambda _: ()) is None
     assert control.take() == Stop(by=OPERATOR)
     # a run that is between two attempts finds the stop when it is resumed
-    assert histories.stop_after(asked.trigger) == OPERATOR
-    histories.close()
+    assert index.stop_after(asked.trigger) == OPERATOR
+    index.close()
 
 
 def test_no_database_is_created_where_there_is_none(admin: Admin, tmp_path: Path) -> None:

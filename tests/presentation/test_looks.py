@@ -14,6 +14,7 @@ from resolver.entrypoints.webhook.run_lists import ListReader, RunLists
 from resolver.storage.database import parse_database_url
 from resolver.storage.run_index import RunFilter, RunIndex
 from resolver.trace.html import LiveStream, RunControls, render_html
+from tests.storage.test_run_index import trigger_at
 from tests.trace.sample import realistic
 
 DIFF = """\
@@ -86,13 +87,12 @@ def run_lists(folder: Path) -> tuple[str, str]:
     name = "an-organization-with-a-long-name/a-repository-with-a-name-that-is-long-for-a-phone"
     states = {"finished": "", "running": "", "error": "provider_down", "deferred": "forge_down"}
     for number, (state, cause) in enumerate(states.items()):
-        new = {
+        changes = {
             "repository": name, "number": number, "title": "parse_date crashes " * 8,
-            "requester": "somebody-with-a-long-login", "kind": "issue_comment", "command": "fix",
-            "state": state, "day": "2026-03-04", "started": 1_772_600_000.0,
+            "requester": "somebody-with-a-long-login", "state": state, "cause": cause,
+            "reason": "no answer " * 9 if cause else "", "cost": 12.345,
         }  # fmt: skip
-        changes = {"cause": cause, "reason": "no answer " * 9 if cause else "", "cost": 12.345}
-        index.put(f"20260304-09300{number}-0a1b2c", new, changes)
+        index.put(f"20260304-09300{number}-0a1b2c", trigger_at(0, 1), changes)
     lists, reader = RunLists(index, "secret", ""), ListReader(login="octocat")
     try:
         return lists.render_runs(reader, RunFilter()), lists.render_costs(reader, RunFilter())

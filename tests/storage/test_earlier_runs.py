@@ -13,7 +13,7 @@ from resolver.git.git import Credential
 from resolver.models.run import Trigger
 from resolver.storage.database import parse_database_url
 from resolver.storage.earlier_runs import EVENTS, OUTCOME, EarlierRuns
-from resolver.storage.issue_history import HistoryRunStore, IssueHistories
+from resolver.storage.run_index import IndexedRunStore, RunIndex
 from resolver.storage.run_refs import RunRefs, archive_log
 from resolver.storage.run_store import RunStore
 from tests.parts import stored_runs
@@ -66,16 +66,16 @@ def in_refs(github: GitHubServer, folder: Path) -> Kept:
     return Kept(RunRefs(url, credential, folder / "fetched"), keep)
 
 
-def on_a_server(histories: IssueHistories, folder: Path) -> Kept:
+def on_a_server(index: RunIndex, folder: Path) -> Kept:
     store = RunStore(MemoryStore())
 
     def keep(issue: int, run: str, text: str) -> None:
         stored_runs.write_run(
             store, run, sample.numbered([sample.started(), sample.reply(text)]), ended=True
         )
-        histories.record_run(started_on(issue), run)
+        index.record_run(run, started_on(issue))
 
-    return Kept(HistoryRunStore(REPOSITORY.upper(), histories, store, folder), keep)
+    return Kept(IndexedRunStore(REPOSITORY.upper(), index, store, folder), keep)
 
 
 def started_on(issue: int) -> Trigger:
@@ -89,9 +89,9 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
     if request.param == "refs":
         yield in_refs(request.getfixturevalue("github"), tmp_path)
         return
-    histories = IssueHistories(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
-    yield on_a_server(histories, tmp_path / "fetched")
-    histories.close()
+    index = RunIndex(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
+    yield on_a_server(index, tmp_path / "fetched")
+    index.close()
 
 
 def test_a_conversation_without_a_run_has_none(kept: Kept) -> None:

@@ -3,7 +3,7 @@
 from resolver.controller.control import Control, MessageToAgent, Resume
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.models.run import Command
-from tests.storage.test_issue_history import trigger_at
+from tests.storage.test_run_index import trigger_at
 
 
 def test_a_message_that_comes_too_late_is_returned() -> None:

@@ -23,7 +23,7 @@ from resolver.models.run import Command, Extension, Trigger
 from resolver.runs.common import open_host, trigger_for_target
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.storage.database import parse_database_url
-from resolver.storage.issue_history import IssueHistories
+from resolver.storage.run_index import RunIndex
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
 from tests.runs.test_agents import AGENTS
@@ -45,7 +45,7 @@ class Scenario:
             **github.addresses,
             "RESOLVER_PACE": '{"write_interval": 0}',
         }
-        self.histories = IssueHistories(parse_database_url(f"sqlite:///{folder}/resolver.db"))
+        self.index = RunIndex(parse_database_url(f"sqlite:///{folder}/resolver.db"))
         self.active_runs = ActiveRuns()
         self.commands = CommentCommands(self)
         self.request = self.trigger_of(self.comment("@agent please fix this"))
@@ -149,7 +149,7 @@ def test_a_stranger_reaches_no_run_and_a_request_of_her_own_changes_nothing(
         assert scenario.execute(comment, [scenario.request, own]) is None
         assert not reactions(comment)
     assert not taken(control)
-    assert scenario.histories.stop_after(scenario.request) is None
+    assert scenario.index.stop_after(scenario.request) is None
     assert all("write access" in answer for answer in scenario.answers()) and scenario.answers()
 
 
@@ -157,7 +157,7 @@ def test_a_run_that_waits_is_stopped_before_it_starts(scenario: Scenario) -> Non
     stop = scenario.comment("@agent stop")
     assert scenario.execute(stop, [scenario.request]) is None
     assert reactions(stop) == ["+1"] and not scenario.answers()
-    assert scenario.histories.stop_after(scenario.request) == "mona"
+    assert scenario.index.stop_after(scenario.request) == "mona"
 
 
 def test_a_stop_without_a_run_is_answered_once(scenario: Scenario) -> None:
@@ -204,7 +204,7 @@ def test_a_pull_request_counts_as_the_conversation_of_its_issue(scenario: Scenar
     github = scenario.forge.github
     github.commit("octo/calc", "agent/1-x", {"calc.py": "x = 1\n"})
     pull = github.create_pull("octo/calc", "agent/1-x", "Add x", "")
-    scenario.histories.record_pull_request(scenario.request, pull.number)
+    scenario.index.record_pull_request("run-1", scenario.request, pull.number)
     asked = scenario.execute(scenario.comment("@agent continue: there is more", on=pull))
     assert asked is not None and (asked.number, asked.issue) == (pull.number, scenario.issue.number)
     control = scenario.start(asked)

@@ -67,12 +67,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
         )  # fmt: skip
         request = StoredRequest(run=run, trigger=trigger)
         write_run(store, run, realistic()[:8], {REQUEST: request.model_dump_json()})
-        new = {
-            "repository": repository, "title": f"In {repository}", "requester": "hubot",
-            "kind": "issue_comment", "command": "fix", "state": "running",
-            "day": "2026-03-04", "started": NOW.timestamp(), "number": 12,
-        }  # fmt: skip
-        index.put(run, new, {})
+        index.put(run, trigger, {"title": f"In {repository}"})
     app, github = FastAPI(), GitHub()
     made = Served(TestClient(app, BASE, raise_server_exceptions=False), github)
 

@@ -41,9 +41,9 @@ from resolver.runs.stages import (
 )
 from resolver.storage.database import parse_database_url
 from resolver.storage.earlier_runs import OUTCOME
-from resolver.storage.issue_history import IssueHistories
 from resolver.storage.ledger_ref import REF
 from resolver.storage.quota_table import QuotaTable
+from resolver.storage.run_index import RunIndex
 from resolver.storage.run_store import RunStore
 from tests.github import reports
 from tests.parts.github import GitHubServer
@@ -121,7 +121,7 @@ class Scenario:
             {**self.environment, **environment},
             {},
             self.store,
-            IssueHistories(self.url),
+            RunIndex(self.url),
             quota_table=self.table,
             outage_retry=RETRY,
             pipeline=self.stage,
@@ -332,7 +332,7 @@ def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(
     with pytest.raises(ResolverError):
         runner.execute(started(scenario.trigger))
     later = {"at": utc_now() + RETRY, "key": "stop", "command": Command.STOP}
-    runner.histories.record_stop(scenario.trigger.model_copy(update=later))
+    runner.index.record_stop(scenario.trigger.model_copy(update=later))
     done = runner.execute(started(scenario.trigger, 2, outage_began=utc_now()))
     assert done.state == "stopped" and len(scenario.stage.requests) == 1
     assert NEXT_ATTEMPT not in scenario.comment() and "mona stopped" in scenario.comment()
@@ -342,7 +342,7 @@ def test_a_stop_after_a_crash_of_the_server_is_reported(scenario: Scenario) -> N
     runner = scenario.runner()
     write_run(scenario.store, run_of(scenario.trigger))
     later = {"at": utc_now() + RETRY, "key": "stop", "command": Command.STOP}
-    runner.histories.record_stop(scenario.trigger.model_copy(update=later))
+    runner.index.record_stop(scenario.trigger.model_copy(update=later))
     request = NewRequest("delivery", RequestKind.RUN, scenario.trigger)
     done = runner.execute(StartedRequest(request, attempt=2))
     assert done.state == "stopped" and not scenario.stage.requests
@@ -504,7 +504,7 @@ def test_the_pull_request_of_a_run_leads_to_its_conversation_before_the_final_co
 
         def observed(values: StageValues) -> None:
             observe(values)
-            known.append(runner.histories.issue_of(scenario.name, 90))
+            known.append(runner.index.issue_of(scenario.name, 90))
 
         return scenario.stage(replace(request, observe=observed), forge)
 

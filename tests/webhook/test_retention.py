@@ -16,7 +16,6 @@ from resolver.events.actions import Think
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
 from resolver.storage.database import ServerDatabase, parse_database_url
-from resolver.storage.issue_history import HISTORY, IssueHistories
 from resolver.storage.quota_table import COSTS, QuotaTable
 from resolver.storage.run_index import RUNS, RunIndex
 from tests.github.events.ledgers import ended
@@ -67,8 +66,7 @@ class Stores:
         self.database = ServerDatabase(self.url)
         self.queue = RequestQueue(self.database)
         self.store, self.table = stored_in(self.folder), QuotaTable(self.database)
-        self.index = RunIndex(self.database)
-        self.histories = IssueHistories(self.database, lambda: self.time)
+        self.index = RunIndex(self.database, lambda: self.time)
 
     def __enter__(self) -> Self:
         return self
@@ -95,11 +93,9 @@ class Stores:
                     values,
                 )
         write_run(self.store, run, [Think(id=0, content="a")], ended=True)
-        self.histories.record_run(asked.trigger, run)
+        self.index.record_run(run, asked.trigger)
         entry = ended(int(run[-6:], 16) % 10**6, at=self.time)
         self.table.change(repository, self.time, lambda ledger: (ledger.with_run(entry), None))
-        described = ("repository", "title", "requester", "kind", "command", "state", "day")
-        self.index.put(run, dict.fromkeys(described, "x") | {"started": 1.0}, {})
         return run
 
     def remove_old(self, days: int = 30) -> None:
@@ -132,9 +128,9 @@ def test_what_is_old_is_removed_and_nothing_of_an_open_request(stores: Stores) -
     assert stores.runs() == [kept] * 2
     assert stores.requests() == {young.id, waiting.id}
     assert {path.name for path in stores.folder.iterdir()} == kept | others
-    assert stores.histories.runs("octo/calc", 1) == []
-    assert stores.histories.runs("octo/calc", 2) == [run_of(young)]
-    assert stores.histories.runs("octo/calc", 3) == [run_of(waiting)]
+    assert stores.index.runs_of("octo/calc", 1) == []
+    assert stores.index.runs_of("octo/calc", 2) == [run_of(young)]
+    assert stores.index.runs_of("octo/calc", 3) == [run_of(waiting)]
     with stores.database.reading() as connection:
         assert len(connection.execute(select(COSTS)).all()) == 3, "costs are kept"
     stores.remove_old()
@@ -147,23 +143,20 @@ def test_a_stop_is_kept_as_long_as_a_request_from_before_it_waits(stores: Stores
     stores.store_run(done)
     for asked in (waiting, done):
         stop = asked.trigger.model_copy(update={"at": asked.trigger.at + timedelta(seconds=1)})
-        stores.histories.record_stop(stop)
+        stores.index.record_stop(stop)
     stores.remove_old()
-    assert stores.histories.stop_after(waiting.trigger) == "mona"
-    assert stores.histories.stop_after(done.trigger) is None
+    assert stores.index.stop_after(waiting.trigger) == "mona"
+    assert stores.index.stop_after(done.trigger) is None
 
 
 def test_the_issue_of_a_pull_request_is_known_while_runs_work_on_it(stores: Stores) -> None:
-    trigger = request(1, OLD).trigger
-    for pull_request in (91, 92):
-        stores.time = NOW - OLD
-        stores.histories.record_pull_request(trigger, pull_request)
-    stores.time = NOW - YOUNG
-    stores.histories.record_pull_request(trigger, 92)
+    for number, age, pull_requests in ((1, OLD, (91, 92)), (2, YOUNG, (92,))):
+        asked = request(number, age)
+        run = stores.store_run(asked)
+        for pull_request in pull_requests:
+            stores.index.record_pull_request(run, asked.trigger, pull_request)
     stores.remove_old()
-    assert [stores.histories.issue_of("octo/calc", number) for number in (91, 92)] == [None, 1]
-    with stores.database.reading() as connection:
-        assert len(connection.execute(select(HISTORY)).all()) == 1
+    assert [stores.index.issue_of("octo/calc", number) for number in (91, 92)] == [None, 2]
 
 
 def test_the_first_removal_is_at_the_start(stores: Stores) -> None:

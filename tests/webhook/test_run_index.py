@@ -39,6 +39,7 @@ from resolver.storage.database import parse_database_url
 from resolver.storage.run_index import RunFilter, RunIndex, restrict
 from tests.github import reports
 from tests.runs.plain_values import PULL, executed_values, run_request
+from tests.storage.test_run_index import trigger_at
 from tests.webhook.test_metrics import result_of
 
 NOW = datetime(2026, 3, 4, 10, tzinfo=UTC)
@@ -48,19 +49,15 @@ FORGE: Any = None
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[RunIndex]:
-    made = RunIndex(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"))
+    made = RunIndex(parse_database_url(f"sqlite:///{tmp_path}/resolver.db"), lambda: NOW)
     yield made
     made.close()
 
 
 def put(index: RunIndex, number: int, **changes: Any) -> str:
     run = f"20260304-{number // 3600:02}{number // 60 % 60:02}{number % 60:02}-0a1b2c"
-    new = {
-        "repository": "octo/calc", "number": number, "title": f"Issue {number}",
-        "requester": "mona", "kind": "issue_comment", "command": "fix", "state": "finished",
-        "day": "2026-03-04", "started": NOW.timestamp(),
-    }  # fmt: skip
-    index.put(run, new, changes)
+    trigger = trigger_at(0, 1).model_copy(update={"number": number})
+    index.put(run, trigger, {"title": f"Issue {number}", "state": "finished", **changes})
     return run
 
 

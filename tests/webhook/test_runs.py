@@ -17,7 +17,7 @@ from resolver.models.run import Trigger
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.storage.database import parse_database_url
 from resolver.storage.earlier_runs import OUTCOME
-from resolver.storage.issue_history import IssueHistories
+from resolver.storage.run_index import RunIndex
 from resolver.storage.run_store import RunStore
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
@@ -35,12 +35,11 @@ class Scenario:
         environment = {
             "LLM_MODEL": "openai/scripted",
             "GITHUB_TOKEN": self.forge.token,
-            "GITHUB_API_URL": github.api_url,
-            "GITHUB_SERVER_URL": github.server_url,
+            **github.addresses,
             "RESOLVER_PACE": '{"write_interval": 0}',
         }
         url = parse_database_url(f"sqlite:///{folder}/resolver.db")
-        self.runs = RequestRunner(environment, {}, RunStore(MemoryStore()), IssueHistories(url))
+        self.runs = RequestRunner(environment, {}, RunStore(MemoryStore()), RunIndex(url))
 
     def request(self, author: str = "mona") -> Trigger:
         found = trigger_for_target(

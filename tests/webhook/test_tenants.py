@@ -15,8 +15,8 @@ from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, 
 from resolver.github.events.quota_ledger import QuotaLedger
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.storage.database import parse_database_url
-from resolver.storage.issue_history import IssueHistories
 from resolver.storage.quota_table import QuotaTable
+from resolver.storage.run_index import RunIndex
 from tests.github.events.ledgers import ended
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -63,15 +63,15 @@ def test_files_and_keys_of_one_repository_are_not_those_of_another(
     assume(ours != theirs)
     with tempfile.TemporaryDirectory(dir=folder) as name:
         url = parse_database_url(f"sqlite:///{name}/resolver.db")
-        histories = IssueHistories(url)
-        histories.record_run(request(ours, number), "run-1")
-        histories.record_pull_request(request(ours, number), 90)
-        histories.record_stop(request(ours, number, Command.STOP, seconds=5))
+        index = RunIndex(url)
+        index.record_run("run-1", request(ours, number))
+        index.record_pull_request("run-1", request(ours, number), 90)
+        index.record_stop(request(ours, number, Command.STOP, seconds=5))
         for issue in (number, other, 90):
             trigger = request(theirs, issue)
-            assert not histories.runs(theirs, issue) and histories.stop_after(trigger) is None
-        assert histories.issue_of(theirs, 90) is None
-        histories.close()
+            assert not index.runs_of(theirs, issue) and index.stop_after(trigger) is None
+        assert index.issue_of(theirs, 90) is None
+        index.close()
     active = ActiveRuns()
     active.register(request(ours, number), Control())
     assert not active.send(request(theirs, number, Command.STOP, seconds=5))

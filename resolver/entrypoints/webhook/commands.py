@@ -59,7 +59,7 @@ class CommentCommands:
         forge = github_forge(settings, trigger.repository, host)
         located = locate_dispatch(trigger, forge)
         trigger = located if isinstance(located, Trigger) else trigger
-        issue = self.runs.histories.issue_of(trigger.repository, trigger.number or 0)
+        issue = self.runs.index.issue_of(trigger.repository, trigger.number or 0)
         command = issue_of_command(trigger, forge, issue)
         handler = CommandHandler(forge, settings)
         targets = _RunsOfServer(self, forge, find_unfinished(command))
@@ -75,7 +75,7 @@ class CommentCommands:
         """Stop the conversation's run. Only `resolver admin` stores such a command, so that nobody
         has to be authorized."""
         # Stored first, for a run that is between two attempts.
-        self.runs.histories.record_stop(trigger)
+        self.runs.index.record_stop(trigger)
         was_sent = self.send(trigger)
         where = f"{trigger.repository}#{trigger.number}"
         result = "has received it" if was_sent else "is not active, and ends when it is resumed"
@@ -117,7 +117,7 @@ class _RunsOfServer:
         if is_stop:
             # Stored before the active run is looked up, so that a run that starts at this moment
             # finds it.
-            self.commands.runs.histories.record_stop(trigger)
+            self.commands.runs.index.record_stop(trigger)
         if trigger.command is Command.PUBLISH:
             return False
         was_sent = self.commands.send(trigger)

@@ -44,7 +44,6 @@ from resolver.runs.wiring.models import preload_models
 from resolver.runs.wiring.sandbox import ForgeTokens, RunHost
 from resolver.security.redaction import Redactor
 from resolver.storage.database import DatabaseError, ServerDatabase, parse_database_url
-from resolver.storage.issue_history import IssueHistories
 from resolver.storage.quota_table import QuotaTable
 from resolver.storage.run_index import RunIndex
 from resolver.storage.run_store import RunStore, open_run_store
@@ -146,12 +145,13 @@ def open_process(
     executor = RegisteredExecutor(database, process.lease_seconds or LEASE_SECONDS)
     queue = RequestQueue(database)
     metrics = _open_metrics(queue, process.metrics_address)
-    indexer = RunIndexer(RunIndex(database), executor.id)
+    index = RunIndex(database)
+    indexer = RunIndexer(index, executor.id)
     runs = RequestRunner(
         environment,
         options,
         store,
-        IssueHistories(database),
+        index,
         quota_table=QuotaTable(database),
         issued_tokens=machine.tokens.issued_tokens,
         outage_retry=timedelta(seconds=settings.pace.outage),
@@ -176,7 +176,7 @@ def open_process(
         executor,
         worker,
         runs,
-        indexer.index,
+        index,
         metrics,
         RetentionTask(database, queue, store),
         BackgroundThreads(metrics.count_failed_task),

@@ -55,8 +55,8 @@ from resolver.runs.wiring.sandbox import ForgeTokens, RequireLease, RunHost
 from resolver.security.redaction import IssuedTokens
 from resolver.storage.database import DatabaseError
 from resolver.storage.earlier_runs import EVENTS, OUTCOME, EarlierRun
-from resolver.storage.issue_history import HistoryRunStore, IssueHistories
 from resolver.storage.quota_table import QuotaTable
+from resolver.storage.run_index import IndexedRunStore, RunIndex
 from resolver.storage.run_store import RunStore, RunWriter
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -102,7 +102,7 @@ class RequestRunner:
 
     environment, options: sources of the settings, which are loaded again for each run.
     store: has the logs and files of all runs. A run works in a temporary folder.
-    histories: the stored history of each conversation.
+    index: the runs of each conversation.
     active_runs: the active runs, where comments find them.
     quota_table: the quotas and the cost of runs; with None they are kept in the repositories.
     issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
@@ -114,7 +114,7 @@ class RequestRunner:
     environment: Mapping[str, str]
     options: Mapping[str, Any]
     store: RunStore
-    histories: IssueHistories
+    index: RunIndex
     active_runs: ActiveRuns = field(default_factory=ActiveRuns)
     quota_table: QuotaTable | None = None
     issued_tokens: IssuedTokens = field(default_factory=IssuedTokens)
@@ -208,7 +208,7 @@ class RequestRunner:
             # A stop is stored before `CommentCommands` looks for an active run, and this run
             # becomes active before it looks for a stop. Whatever the order of the two threads, one
             # of them sees the other.
-            login = self.histories.stop_after(trigger)
+            login = self.index.stop_after(trigger)
             if login is not None:
                 return _cancel(folder, report, login, forge, settings, started.outages > 0)
             result = self._start_run(
@@ -236,7 +236,7 @@ class RequestRunner:
             return _give_up(folder, report, started.failure, forge, settings)
         try:
             output = Output(folder, resume=True)
-            self.histories.record_run(trigger, run)
+            self.index.record_run(run, trigger)
             request = self._build_request(trigger, run, output, settings, host)
         except DatabaseError:
             raise  # the request is repeated when the database is back
@@ -251,12 +251,12 @@ class RequestRunner:
             can_be_continued=True,
             retry_until=retry_until if retry_until > self.now() else None,
         )
-        observe = _stage_observer(self.histories, trigger, writer)
+        observe = _stage_observer(self.index, trigger, writer)
         request = replace(request, log_copy=writer, observe=observe)
         result = self.pipeline(request, forge)
         pull = result.publication.pull_request
         if pull is not None and pull.number is not None:
-            self.histories.record_pull_request(trigger, pull.number)
+            self.index.record_pull_request(run, trigger, pull.number)
         # An outage is raised instead of returned, so that the worker defers the request and repeats
         # it. Any other failure is a result: it was reported in the conversation, and the request is
         # done.
@@ -314,7 +314,7 @@ class RequestRunner:
     ) -> tuple[Trigger, EarlierRun | None]:
         """Return the result of `find_run_to_continue` for the runs before this one. folder: gets
         the files of the runs that are searched."""
-        runs = HistoryRunStore(trigger.repository, self.histories, self.store, folder)
+        runs = IndexedRunStore(trigger.repository, self.index, self.store, folder)
         return find_run_to_continue(trigger, run, runs)
 
 
@@ -330,7 +330,7 @@ def _log_end(trigger: Trigger, result: RunResult) -> None:
 
 
 def _stage_observer(
-    histories: IssueHistories, trigger: Trigger, writer: RunWriter
+    index: RunIndex, trigger: Trigger, writer: RunWriter
 ) -> Callable[[StageValues], None]:
     """Return the observer of a run's stages. It stores their files, and records the pull request
     before the final comment names it: somebody may answer there at once."""
@@ -340,7 +340,7 @@ def _stage_observer(
         pull = values.publication.pull_request
         if pull is not None and pull.number is not None:
             try:
-                histories.record_pull_request(trigger, pull.number)
+                index.record_pull_request(values.request.run, trigger, pull.number)
             except DatabaseError as error:  # it is recorded again at the end of the run
                 logger.warning("the pull request of a run is not recorded yet: %s", error.what)
 

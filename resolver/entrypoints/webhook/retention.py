@@ -11,8 +11,7 @@ from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.errors import ResolverError
 from resolver.events.stream import utc_now
 from resolver.storage.database import ServerDatabase
-from resolver.storage.issue_history import HISTORY
-from resolver.storage.run_index import RUNS
+from resolver.storage.run_index import RUNS, STOPS
 from resolver.storage.run_store import RunStore
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -52,10 +51,10 @@ class RetentionTask:
         unfinished = self._queue.unfinished()
         open_runs = {request.run for request in unfinished if request.run < oldest_kept}
         # A stop must be found as long as a request from before it waits.
-        is_over = HISTORY.c.conversation.not_in({request.conversation for request in unfinished})
+        is_over = STOPS.c.conversation.not_in({request.conversation for request in unfinished})
         for removal in (
             delete(RUNS).where(RUNS.c.run < oldest_kept, RUNS.c.run.not_in(open_runs)),
-            delete(HISTORY).where(HISTORY.c.recorded_at < before.timestamp(), is_over),
+            delete(STOPS).where(STOPS.c.recorded_at < before.timestamp(), is_over),
         ):
             # Each in a transaction of its own: in SQLite, deliveries wait for it.
             with self._database.writing() as connection:

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from resolver.entrypoints.webhook.metrics import Pipeline
@@ -18,7 +17,7 @@ from resolver.models.run import RunState, Trigger
 from resolver.runs.common import run_id
 from resolver.runs.stages import RunRequest, RunResult, StageValues
 from resolver.storage.database import DatabaseError
-from resolver.storage.run_index import ACTIVE, DEFERRED, RunIndex
+from resolver.storage.run_index import ACTIVE, DEFERRED, MAX_TITLE_LENGTH, RunIndex
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -31,7 +30,6 @@ SUCCESSES = frozenset(
 )
 """The final states that are not failures."""
 
-MAX_TITLE_LENGTH = 300
 MAX_REASON_LENGTH = 1_000
 
 
@@ -135,7 +133,7 @@ class RunIndexer:
 
     def _write(self, run: str, trigger: Trigger, changes: Mapping[str, Any]) -> None:
         try:
-            self.index.put(run, _new_row(trigger, self._now()), changes)
+            self.index.put(run, trigger, changes)
         except DatabaseError as error:
             logger.warning("the index of runs can't be written: %s", error.what)
 
@@ -151,21 +149,6 @@ def _usage(log: RunLog | None, run: str) -> dict[str, Any]:
         "unpriced": state.unpriced - earlier.unpriced,
         "tokens_in": state.tokens.input - earlier.tokens.input,
         "tokens_out": state.tokens.output - earlier.tokens.output,
-    }
-
-
-def _new_row(trigger: Trigger, now: datetime) -> dict[str, Any]:
-    title = trigger.snapshot.title if trigger.snapshot else ""
-    return {
-        "repository": trigger.repository.lower(),
-        "number": trigger.number,
-        "title": title[:MAX_TITLE_LENGTH],
-        "requester": trigger.actor.login.lower(),
-        "kind": trigger.kind.value,
-        "command": trigger.command.value,
-        "state": RunState.RUNNING.value,
-        "day": f"{now.astimezone(UTC):%Y-%m-%d}",
-        "started": now.timestamp(),
     }
 
 

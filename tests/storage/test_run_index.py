@@ -1,0 +1,58 @@
+"""Tests of what the index of runs knows of a conversation."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.storage.database import parse_database_url
+from resolver.storage.run_index import RunIndex
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def trigger_at(seconds: int, id: int, command: Command = Command.FIX, words: str = "") -> Trigger:
+    return Trigger(
+        key=f"issue_comment:{id}",
+        kind=TriggerKind.ISSUE_COMMENT,
+        repository="Octo/Calc",
+        number=7,
+        actor=Actor(login="mona"),
+        command=command,
+        instruction=words,
+        at=START + timedelta(seconds=seconds),
+        comment_id=id,
+    )
+
+
+def index(folder: Path) -> RunIndex:
+    return RunIndex(parse_database_url(f"sqlite:///{folder}/resolver.db"))
+
+
+def test_runs_are_remembered_in_order_and_once(tmp_path: Path) -> None:
+    runs = index(tmp_path)
+    for run in ("b", "a", "b"):
+        runs.record_run(run, trigger_at(0, 1))
+    assert index(tmp_path).runs_of("Octo/Calc", 7) == ["b", "a"]
+
+
+def test_the_issue_is_that_of_the_start_and_not_that_from_before_an_outage(tmp_path: Path) -> None:
+    runs, trigger = index(tmp_path), trigger_at(0, 1)
+    runs.put("a", trigger.model_copy(update={"number": None}), {"state": "deferred"})
+    runs.record_run("a", trigger)
+    assert runs.runs_of("octo/calc", 7) == ["a"]
+
+
+def test_a_pull_request_leads_to_its_issue(tmp_path: Path) -> None:
+    runs = index(tmp_path)
+    runs.record_pull_request("a", trigger_at(0, 1), 9)
+    assert runs.issue_of("octo/calc", 9) == 7
+    assert runs.issue_of("octo/calc", 7) is None
+
+
+def test_a_stop_holds_for_what_was_asked_before_it(tmp_path: Path) -> None:
+    runs = index(tmp_path)
+    runs.record_stop(trigger_at(5, 50, Command.STOP))
+    assert runs.stop_after(trigger_at(4, 40)) == "mona"
+    assert runs.stop_after(trigger_at(5, 49)) == "mona"
+    assert runs.stop_after(trigger_at(5, 51)) is None
+    assert runs.stop_after(trigger_at(6, 10)) is None
