@@ -378,62 +378,17 @@ def _code_at_head(
         return None
     start = max(1, first_line - CONTEXT_LINES, last_line - MAX_EXCERPT_LINES)
     end = min(len(lines), last_line + CONTEXT_LINES)
-    numbered_lines = (
-        (n, lines[n - 1], first_line <= n <= last_line) for n in range(start, end + 1)
-    )
     return "\n".join(
-        _render_line(n, text, " ", is_marked, show) for n, text, is_marked in numbered_lines
+        f"{'>' if first_line <= n <= last_line else ' '}{n:>6}  {_clip(lines[n - 1], show)}"
+        for n in range(start, end + 1)
     )
 
 
 def _code_in_diff(thread: ReviewThread, show: Show) -> str:
-    """Return the end of the diff, up to the line that the thread was started on."""
-    if not thread.hunk.strip():
-        return ""
-    lines: list[str] = []
-    for number, sign, text in _numbered_lines(thread):
-        is_marked = number is not None and number == thread.original_line
-        lines.append(_render_line(number, text, sign, is_marked, show))
-        if is_marked:
-            break
-    return "\n".join(lines[-MAX_EXCERPT_LINES:])
+    """Return the end of the diff, whose last line is the one that the thread was started on."""
+    lines = thread.hunk.rstrip("\n").split("\n")[-MAX_EXCERPT_LINES:]
+    return "\n".join(_clip(line, show) for line in lines)
 
 
-def _numbered_lines(thread: ReviewThread) -> Iterator[tuple[int | None, str, str]]:
-    """Yield the number, sign and text of each line.
-
-    The number is that of the file version that the thread is about, None for a line of the other
-    version.
-    """
-    lines = thread.hunk.split("\n")
-    other_sign = "+" if thread.side == "LEFT" else "-"
-    header_positions = [n for n, line in enumerate(lines) if _HUNK_HEADER.match(line)]
-    if header_positions:
-        yield from _number_from_headers(lines[header_positions[0] :], other_sign)
-        return
-    # GitHub has cut off the beginning of the diff, its `@@` line included. Its last line is the one
-    # that the thread is about, so the lines are numbered backwards from there.
-    number = (thread.original_line or 0) - sum(line[:1] != other_sign for line in lines) + 1
-    for line in lines:
-        is_other = line[:1] == other_sign
-        yield None if is_other else number, line[:1] or " ", line[1:]
-        number += not is_other
-
-
-def _number_from_headers(
-    lines: Sequence[str], other_sign: str
-) -> Iterator[tuple[int | None, str, str]]:
-    number = 0
-    for line in lines:
-        match = _HUNK_HEADER.match(line)
-        if match is not None:
-            number = int(match[1] if other_sign == "+" else match[3])
-        elif line[:1] in {" ", "+", "-"}:
-            is_other = line[:1] == other_sign
-            yield None if is_other else number, line[:1], line[1:]
-            number += not is_other
-
-
-def _render_line(number: int | None, text: str, sign: str, is_marked: bool, show: Show) -> str:
-    excerpt = show(text.removesuffix("\r")[:MAX_EXCERPT_LINE_CHARACTERS])
-    return f"{'>' if is_marked else ' '}{'' if number is None else number:>6} {sign}{excerpt}"
+def _clip(text: str, show: Show) -> str:
+    return show(text.removesuffix("\r")[:MAX_EXCERPT_LINE_CHARACTERS])

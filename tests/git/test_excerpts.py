@@ -3,16 +3,18 @@
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from resolver.git.pull_request import CONTEXT_LINES, MAX_EXCERPT_LINES, with_code
+from resolver.git.pull_request import (
+    CONTEXT_LINES,
+    MAX_EXCERPT_LINE_CHARACTERS,
+    MAX_EXCERPT_LINES,
+    with_code,
+)
 from resolver.models.pull_request import PullRequestContext, ReviewThread, ThreadRequest
 from resolver.security.invisible_text import with_invisible_shown
 
 FILE = "".join(f"line {n}\n" for n in range(1, 101)).encode()
-HUNK = "@@ -8,4 +8,5 @@ def f():\n line 8\n-line 9\n+line nine\n+line ten\n line 11"
-THEN = "      8  line 8\n        -line 9\n      9 +line nine\n>    10 +line ten"
+HUNK = "@@ -8,4 +8,5 @@ def f():\n line 8\n-line 9\n+line nine\n+line ten"
 
 
 def thread_with_code(
@@ -51,18 +53,8 @@ def test_moved_lines_are_shown_as_when_the_thread_was_started(
     changes: dict[str, Any],
 ) -> None:
     found = thread_with_code(**changes)
-    assert found.code == THEN
+    assert found.code == HUNK
     assert (found.is_then, found.place) == (True, "a.py:10")
-
-
-def test_a_removed_line_is_shown_in_the_diff() -> None:
-    assert thread_with_code(side="LEFT", original_line=9).code == "      8  line 8\n>     9 -line 9"
-
-
-def test_lines_are_counted_from_the_end_of_a_truncated_diff() -> None:
-    cut = " line 8\n-line 9\n+line nine\n+line ten"
-    found = thread_with_code(hunk=cut, is_outdated=True)
-    assert found.code == THEN
 
 
 def test_hidden_characters_are_made_visible() -> None:
@@ -75,11 +67,8 @@ def test_a_comment_on_a_whole_file_has_no_lines() -> None:
     assert thread_with_code(line=None, original_line=None, hunk="").code == ""
 
 
-@given(
-    st.text(st.sampled_from("@-+ 189,\n\rx"), max_size=200),
-    st.none() | st.integers(0, 200),
-    st.sampled_from(["LEFT", "RIGHT"]),
-)
-def test_excerpts_of_any_diff_are_bounded(hunk: str, line: int | None, side: str) -> None:
-    found = thread_with_code(hunk=hunk, original_line=line, is_outdated=True, side=side)
-    assert len(found.code.split("\n")) <= MAX_EXCERPT_LINES
+def test_of_a_long_diff_the_last_lines_are_shown() -> None:
+    """GitHub's diff ends with the line that the thread was started on."""
+    lines = [f"+{n} {'x' * 400}" for n in range(100)]
+    found = thread_with_code(hunk="\r\n".join(lines), is_outdated=True).code.split("\n")
+    assert found == [line[:MAX_EXCERPT_LINE_CHARACTERS] for line in lines[-MAX_EXCERPT_LINES:]]
