@@ -290,8 +290,8 @@ def write_commit(
     text = f"{clean_message or 'Change'}\n" + (f"\n{trailers}\n" if trailers else "")
     date = f"@{int(committed_at.timestamp())} +0000"
     output = git.run(
-        "commit-tree", "--no-gpg-sign", "-p", base, *(("-p", merged) if merged else ()), "-F", "-",
-        tree,
+        "commit-tree", "--no-gpg-sign", "-p", check_commit(base),
+        *(("-p", merged) if merged else ()), "-F", "-", tree,
         stdin=text.encode("utf-8", "replace"),
         environment={
             "GIT_AUTHOR_NAME": author.clean_name,
@@ -306,10 +306,11 @@ def write_commit(
 
 
 def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) -> None:
-    """Create `branch` with `commit` in a user's repository at `path`.
+    """Create `branch` (`agent/...`) with `commit` in a user's repository at `path`.
 
-    It adds objects and one ref and runs no hook. Raises BranchTaken if the branch holds another
-    commit.
+    It adds objects and one ref and runs no hook; working tree, index, HEAD and configuration are
+    not touched. Repeating it has no effect. base: a commit that the repository has. Raises
+    BranchTaken if the branch holds another commit, and WorkspaceError if writing it fails.
     """
     repository = HostGit(checkout=path.absolute())
     ref = _agent_branch_ref(git, branch)

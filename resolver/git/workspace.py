@@ -5,13 +5,11 @@ returns its change as a bundle. No tree is ever checked out on the host. When th
 another branch, the default branch remains the trusted one.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
-from resolver.config.retries import NO_RETRIES, RetryPolicy
 from resolver.errors import WorkspaceError
 from resolver.git.bundle import git_dir_tar, unbundle
 from resolver.git.clone import (
@@ -27,7 +25,6 @@ from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit, git_failure
 from resolver.git.history import Remote, Tip, fetch_tips
 from resolver.git.pull_request import TRUSTED_REF, clone_pull_request, numbered_diff, read_patches
-from resolver.git.push import Identity, push_commit, write_branch, write_commit
 from resolver.git.remote import RefListing, list_refs
 from resolver.git.tree import (
     GITLINK,
@@ -206,53 +203,9 @@ class Workspace:
             )
         return read_patch(self.git, self.base, tree, limit)
 
-    def commit(
-        self,
-        patch: Patch,
-        message: str,
-        author: Identity,
-        committed_at: datetime,
-        co_authors: Sequence[Identity] = (),
-        parent: str | None = None,
-        merged: str = "",
-    ) -> Patch:
-        """Commit the patch's tree and return the patch with the id of the commit.
-
-        The same arguments give the same commit.
-
-        parent: parent of the commit; the patch's base if None. On top of a commit of an earlier
-            run, the new commit contains what has changed since that run.
-        merged: a second parent, "" for none.
-        """
-        parent_commit = patch.base if parent is None else check_commit(parent)
-        commit_id = write_commit(
-            self.git, parent_commit, patch.tree, message, author, committed_at, co_authors, merged
-        )
-        return patch.model_copy(update={"commit": commit_id})
-
     def tree(self, commit: str) -> str:
         """Return the id of the tree of a commit in the clone."""
         return self.git.text("rev-parse", f"{check_commit(commit)}^{{tree}}")
-
-    def push(
-        self,
-        commit: str,
-        branch: str,
-        url: str,
-        credential: Credential | None = None,
-        previous: str = "",
-        retries: RetryPolicy = NO_RETRIES,
-    ) -> None:
-        """Move `branch` at `url` from `previous` to `commit`, or create it: see `push_commit`."""
-        push_commit(self.git, commit, branch, url, credential, previous, retries)
-
-    def write_branch(self, path: Path, branch: str, commit: str) -> None:
-        """Create `branch` (`agent/...`) in a user's local repository. Repeating it has no effect.
-
-        Working tree, index, HEAD, configuration and hooks are not touched. Raises BranchTaken if
-        the branch has another commit, WorkspaceError if writing it fails otherwise.
-        """
-        write_branch(self.git, self.base, path, branch, commit)
 
     def read(self, path: str, commit: str | None = None, limit: int = READ_LIMIT) -> bytes | None:
         """Return the content of a file at `commit` (the base if None).

@@ -16,7 +16,14 @@ from resolver.config.templates import render
 from resolver.errors import BranchTaken, ForgeError, ResolverError, WorkspaceError
 from resolver.events.run_log import BRANCH_STAGE
 from resolver.git.objects import read_new_blobs, read_new_commits
-from resolver.git.push import branch_name, free_branch, list_branches, push_refusal
+from resolver.git.push import (
+    branch_name,
+    free_branch,
+    list_branches,
+    push_commit,
+    push_refusal,
+    write_branch,
+)
 from resolver.models.known_failures import push_failure
 from resolver.models.repository import LocalCommit
 from resolver.models.run import Publication
@@ -134,14 +141,15 @@ def push_to_branch(
     is_own_repository = url == request.task.source
     try:
         if builder.optional_forge is None:
-            workspace.write_branch(Path(url), branch, commit)
+            write_branch(workspace.git, workspace.base, Path(url), branch, commit)
         elif is_own_repository and (
             signed_commit := push_signed_commits(builder, commit, branch, previous)
         ):
             return signed_commit
         else:
             retries = request.settings.pace.retries
-            workspace.push(commit, branch, url, request.credential(), previous, retries)
+            credential = request.credential()
+            push_commit(workspace.git, commit, branch, url, credential, previous, retries)
     except BranchTaken:
         return None
     return PushedCommit(commit)

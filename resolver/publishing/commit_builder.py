@@ -16,9 +16,9 @@ from resolver.errors import PolicyViolation
 from resolver.events.run_log import RunLog
 from resolver.git.clone import check_commit
 from resolver.git.git import Credential
-from resolver.git.merge import MergeResult, is_ancestor, replay_commits
+from resolver.git.merge import is_ancestor, replay_commits
 from resolver.git.policy import MAX_PATCH_BYTES, PatchPolicy, enforce_policy
-from resolver.git.push import Identity
+from resolver.git.push import Identity, write_commit
 from resolver.git.tree import read_patch
 from resolver.git.workspace import Workspace
 from resolver.github.comments.pull_request_text import commit_message
@@ -168,18 +168,17 @@ class CommitBuilder:
 
         second_parent: makes the commit a merge, with the message of a merge.
         """
-        request, patch = self.request, self.request.patch
-        commit = self.workspace.commit(
-            patch.model_copy(update={"tree": tree}),
-            message=self._merge_message(second_parent) if second_parent else self._message(),
-            author=self._author,
-            committed_at=request.committed_at,
-            co_authors=co_authors(request.trigger, self._server),
-            parent=parent,
-            merged=second_parent,
-        ).commit
-        assert commit is not None
-        return commit
+        request = self.request
+        return write_commit(
+            self.workspace.git,
+            parent,
+            tree,
+            self._merge_message(second_parent) if second_parent else self._message(),
+            self._author,
+            request.committed_at,
+            co_authors(request.trigger, self._server),
+            second_parent,
+        )
 
     @cached_property
     def _author(self) -> Identity:
@@ -248,25 +247,13 @@ class CommitBuilder:
             return self.commit(change.tree, tip)
         if not is_ancestor(git, parent, tip):
             return None
-        return self._commit_result(replay_commits(git, parent, change.tree, tip), tip)
-
-    def replay_since(self, start: str, tip: str) -> str | None:
-        """Return a commit with the changes since `start`, as `apply` does.
-
-        `start` and `tip` need no common history, so this works after a squash merge.
-        """
-        return self._commit_result(
-            replay_commits(self.workspace.git, start, self.request.patch.tree, tip), tip
-        )
-
-    def _commit_result(self, result: MergeResult, tip: str) -> str | None:
-        """Commit the merged tree on top of `tip`; return None if it has conflicts."""
-        if result.conflicts:
+        merged = replay_commits(git, parent, change.tree, tip)
+        if merged.conflicts:
             return None
-        if result.tree == self.workspace.tree(tip):
+        if merged.tree == self.workspace.tree(tip):
             return tip
-        self._check(tip, result.tree)
-        return self.commit(result.tree, tip)
+        self._check(tip, merged.tree)
+        return self.commit(merged.tree, tip)
 
     def _check(self, base: str, tree: str) -> None:
         """Judge the change once more, relative to the tip that it was applied to.

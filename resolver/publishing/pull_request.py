@@ -148,17 +148,10 @@ def _publish_new_branch(builder: CommitBuilder) -> PushedChange:
     """Publish the change on a new branch."""
     request, base = builder.request, builder.workspace.base
     branch, pushed = create_branch(builder, builder.commit(request.patch.tree, base))
-    return _propose_branch(builder, branch, pushed)
-
-
-def _propose_branch(
-    builder: CommitBuilder, branch: str, pushed: PushedCommit, notices: tuple[str, ...] = ()
-) -> PushedChange:
-    publication = Publication(branch=branch, commit=pushed.id)
     return PushedChange(
-        publication,
-        builder.request.task.base_branch,
-        (*notices, *pushed.notices),
+        Publication(branch=branch, commit=pushed.id),
+        request.task.base_branch,
+        pushed.notices,
         pushed.is_new_branch,
     )
 
@@ -180,7 +173,7 @@ def _publish_on_earlier_branch(
         # Resolver writes only branches with the prefix, so it did not create this one.
         return None, ()
     if builder.forge.open_head(earlier.branch) is None:
-        return _publish_follow_up(builder, earlier)
+        return None, (_explain_not_added(earlier, "closed"),)
     try:
         return _push_to_branch(builder, earlier, earlier.branch, earlier.commit), ()
     except BranchUnavailable as unavailable:
@@ -223,28 +216,6 @@ def _push_to_branch(
     else:
         publication = Publication(branch=branch, commit=applied.id, how="added")
     return PushedChange(publication, builder.request.task.base_branch, applied.notices)
-
-
-def _publish_follow_up(
-    builder: CommitBuilder, earlier: Publication
-) -> tuple[PushedChange | None, tuple[str, ...]]:
-    """Publish a follow-up whose pull request is merged or closed, on top of the base branch.
-
-    It contains only what the follow-up has changed. Returns the pushed change and notices. The
-    change is None if all of the work is to be published.
-    """
-    request, task = builder.request, builder.request.task
-    if task.follows is None or earlier.commit != task.follows.head:
-        return None, (_explain_not_added(earlier, "closed"),)
-    credential = request.credential()
-    tip = fetch_tip(builder.workspace.git, task.source, task.base_branch, credential)
-    commit = builder.replay_since(task.follows.head, tip) if tip else None
-    if commit is None:
-        return None, (_explain_not_added(earlier, "closed"),)
-    if commit == tip:
-        return PushedChange(earlier.model_copy(update={"how": "unchanged"})), ()
-    branch, pushed = create_branch(builder, commit)
-    return _propose_branch(builder, branch, pushed, (_explain_not_added(earlier, "left"),)), ()
 
 
 def _find_earlier_publication(builder: CommitBuilder) -> Publication:

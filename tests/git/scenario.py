@@ -6,12 +6,12 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from resolver.git.push import Identity
+from resolver.git.push import Identity, write_branch, write_commit
 from resolver.git.workspace import DIFF_LIMIT, Workspace
 from resolver.models.run import Patch
 from resolver.sandbox.change import checkout, export_change
@@ -98,10 +98,22 @@ class Scenario:
 
     def publish(self, change: Patch | None = None, branch: str = "agent/change") -> str:
         """Publish the change and return the tree of the commit on the branch of the source."""
-        patch = self.workspace.commit(change or self.export(), "Change", US, AT)
-        assert patch.commit is not None
-        self.workspace.write_branch(self.source, branch, patch.commit)
+        self.write_branch(branch, self.commit(change or self.export()))
         return plain_git(self.source, "rev-parse", f"{branch}^{{tree}}")
+
+    def commit(
+        self,
+        change: Patch,
+        message: str = "Change",
+        author: Identity = US,
+        co_authors: Sequence[Identity] = (),
+    ) -> str:
+        """Commit the change on top of its base and return the id."""
+        git = self.workspace.git
+        return write_commit(git, change.base, change.tree, message, author, AT, co_authors)
+
+    def write_branch(self, branch: str, commit: str) -> None:
+        write_branch(self.workspace.git, self.workspace.base, self.source, branch, commit)
 
     def expected_tree(self) -> str:
         """Return the tree that plain git makes of the same files, without any code of Resolver."""

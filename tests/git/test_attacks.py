@@ -23,7 +23,6 @@ from resolver.runtime.disk import remove_tree
 from resolver.sandbox.change import MAX_FILES, check_file_count, checkout
 from resolver.sandbox.wire import ActionFailed, ChangeResult
 from tests.git.scenario import (
-    AT,
     GIT,
     US,
     Scenario,
@@ -114,9 +113,7 @@ def test_nothing_is_executed_in_a_local_repository(tmp_path: Path, canary: Path)
     (source / ".git/info/attributes").unlink()
     scenario = open_scenario(source, tmp_path)
     write(scenario.root, "new.txt", "new\n")
-    patch = scenario.workspace.commit(scenario.export(), "Change", US, AT)
-    assert patch.commit
-    scenario.workspace.write_branch(source, "agent/x", patch.commit)
+    scenario.write_branch("agent/x", scenario.commit(scenario.export()))
     assert not _mark(canary).exists()
 
 

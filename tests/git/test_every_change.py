@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.git.scenario import (
-    AT,
-    US,
     Scenario,
     commit_all,
     copy_scenario,
@@ -339,9 +337,8 @@ def test_an_undone_change_is_empty(scenario: Scenario) -> None:
 
 def test_the_same_change_makes_the_same_bundle_and_commit(scenario: Scenario) -> None:
     write(scenario.root, "x", "x\n")
-    first = scenario.workspace.commit(scenario.export(), "Change", US, AT)
-    second = scenario.workspace.commit(scenario.export(), "Change", US, AT)
-    assert first == second
+    first, second = scenario.export(), scenario.export()
+    assert first == second and scenario.commit(first) == scenario.commit(second)
 
 
 def test_a_shallow_clone_gives_the_same_tree(tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ import pytest
 
 from resolver.errors import BranchTaken, WorkspaceError
 from resolver.git.git import Credential
-from resolver.git.push import Identity, list_branches
+from resolver.git.push import Identity, list_branches, push_commit
 from resolver.git.workspace import Workspace
-from resolver.models.run import Patch
 from tests.git.scenario import (
     AT,
     US,
@@ -58,23 +57,18 @@ def _credential(url: str, token: str = TOKEN) -> Credential:
     return Credential(url.partition("/ann/")[0], token)
 
 
-def _committed(scenario: Scenario, message: str = "Change", **more: object) -> Patch:
-    return scenario.workspace.commit(scenario.export(), message, US, AT, **more)  # type: ignore[arg-type]
-
-
 def _commit(scenario: Scenario, message: str = "Change") -> str:
-    commit = _committed(scenario, message).commit
-    assert commit is not None
-    return commit
+    return scenario.commit(scenario.export(), message)
+
+
+def _push(scenario: Scenario, commit: str, branch: str, url: str) -> None:
+    push_commit(scenario.workspace.git, commit, branch, url, _credential(url))
 
 
 def test_the_commit_is_on_the_base_and_names_the_requester(scenario: Scenario) -> None:
     ann = Identity("Ann <x> Example\n", "ann@example.com>\nEvil: 1")
-    patch = _committed(
-        scenario, "Fix ü\n\nBody\x1b[31m\0\r\nFixes #1\n\n", co_authors=(ann, ann, US)
-    )
-    assert patch.commit
-    scenario.workspace.write_branch(scenario.source, "agent/x", patch.commit)
+    patch, message = scenario.export(), "Fix ü\n\nBody\x1b[31m\0\r\nFixes #1\n\n"
+    scenario.write_branch("agent/x", scenario.commit(patch, message, co_authors=(ann, ann, US)))
     raw = plain_git(scenario.source, "cat-file", "commit", "agent/x").splitlines()
     stamp = f"{US.name} <{US.email}> {int(AT.timestamp())} +0000"
     assert raw[:4] == [
@@ -90,16 +84,15 @@ def test_the_commit_is_on_the_base_and_names_the_requester(scenario: Scenario) -
 
 @pytest.mark.parametrize("message", ["", "\n\n", "\0", "-F/etc/passwd", "# comment", "\udcff"])
 def test_any_message_and_any_name_make_a_valid_commit(scenario: Scenario, message: str) -> None:
-    patch = scenario.workspace.commit(scenario.export(), message, Identity("<>", "\n"), AT)
-    assert patch.commit
-    scenario.workspace.write_branch(scenario.source, "agent/x", patch.commit)
+    commit = scenario.commit(scenario.export(), message, Identity("<>", "\n"))
+    scenario.write_branch("agent/x", commit)
     assert plain_git(scenario.source, "fsck", "--strict") == ""
 
 
 def test_a_branch_is_pushed_and_nothing_else(scenario: Scenario, remote: Path, url: str) -> None:
     before = plain_git(remote, "for-each-ref")
     commit = _commit(scenario)
-    scenario.workspace.push(commit, "agent/fix", url, _credential(url))
+    _push(scenario, commit, "agent/fix", url)
     after = plain_git(remote, "for-each-ref").replace(before, "").split()
     assert after == [commit, "commit", "refs/heads/agent/fix"]
     assert plain_git(remote, "fsck", "--strict") == ""
@@ -114,7 +107,7 @@ def test_a_shallow_clone_can_be_pushed_from(
     second = Scenario(scenario.source, workspace, root, scratch)
     write(root, "x", "x\n")
     expected = second.expected_tree()
-    workspace.push(_commit(second), "agent/fix", url, _credential(url))
+    _push(second, _commit(second), "agent/fix", url)
     assert plain_git(remote, "rev-parse", "agent/fix^{tree}") == expected
 
 
@@ -130,11 +123,11 @@ def test_a_branch_with_something_else_is_not_moved(
         case "base":
             existing_commit = base
         case _:
-            scenario.workspace.push(commit, "agent/other", url, _credential(url))
+            _push(scenario, commit, "agent/other", url)
             existing_commit = plain_git(remote, "commit-tree", tree, "-p", commit, "-m", "on top")
     plain_git(remote, "update-ref", "refs/heads/agent/fix", existing_commit)
     with pytest.raises(BranchTaken, match="agent/fix"):
-        scenario.workspace.push(commit, "agent/fix", url, _credential(url))
+        _push(scenario, commit, "agent/fix", url)
     assert plain_git(remote, "rev-parse", "agent/fix") == existing_commit
 
 
@@ -144,7 +137,7 @@ def test_one_of_two_concurrent_pushes_wins(scenario: Scenario, remote: Path, url
 
     def run(commit: str) -> None:
         try:
-            scenario.workspace.push(commit, "agent/fix", url, _credential(url))
+            _push(scenario, commit, "agent/fix", url)
         except BranchTaken:
             taken.append(commit)
 
@@ -168,9 +161,9 @@ def test_only_a_valid_branch_of_resolver_is_written(
     commit = _commit(scenario)
     before = plain_git(remote, "for-each-ref"), plain_git(scenario.source, "for-each-ref")
     with pytest.raises(WorkspaceError):
-        scenario.workspace.push(commit, branch, url, _credential(url))
+        _push(scenario, commit, branch, url)
     with pytest.raises(WorkspaceError):
-        scenario.workspace.write_branch(scenario.source, branch, commit)
+        scenario.write_branch(branch, commit)
     assert before == (plain_git(remote, "for-each-ref"), plain_git(scenario.source, "for-each-ref"))
 
 
@@ -180,7 +173,7 @@ def test_the_servers_message_is_passed_on(scenario: Scenario, remote: Path, url:
     hook.write_text("#!/bin/sh\necho 'GH013: rule says no' >&2\nexit 1\n")
     hook.chmod(0o755)
     with pytest.raises(WorkspaceError, match="GH013: rule says no"):
-        scenario.workspace.push(_commit(scenario), "agent/fix", url, _credential(url))
+        _push(scenario, _commit(scenario), "agent/fix", url)
 
 
 def test_a_local_repository_gets_one_branch_and_is_otherwise_unchanged(scenario: Scenario) -> None:
@@ -189,7 +182,7 @@ def test_a_local_repository_gets_one_branch_and_is_otherwise_unchanged(scenario:
     plain_git(scenario.source, "add", "staged")
     before = _contents(scenario.source)
     commit = _commit(scenario)
-    scenario.workspace.write_branch(scenario.source, "agent/fix", commit)
+    scenario.write_branch("agent/fix", commit)
     new = {p: c for p, c in _contents(scenario.source).items() if before.get(p) != c}
     objects = [p for p in new if p.startswith(".git/objects/pack/")]
     assert sorted(set(new) - set(objects)) == [
@@ -206,8 +199,8 @@ def _contents(path: Path) -> dict[str, bytes]:
 
 def test_an_existing_local_branch_is_not_overwritten(scenario: Scenario) -> None:
     commit = _commit(scenario)
-    scenario.workspace.write_branch(scenario.source, "agent/fix", commit)
-    scenario.workspace.write_branch(scenario.source, "agent/fix", commit)
+    scenario.write_branch("agent/fix", commit)
+    scenario.write_branch("agent/fix", commit)
     with pytest.raises(BranchTaken):
-        scenario.workspace.write_branch(scenario.source, "agent/fix", _commit(scenario, "Another"))
+        scenario.write_branch("agent/fix", _commit(scenario, "Another"))
     assert plain_git(scenario.source, "rev-parse", "agent/fix") == commit

@@ -6,7 +6,7 @@ import pytest
 
 from resolver.errors import BranchTaken, PushRefused, WorkspaceError
 from resolver.git.git import Credential
-from resolver.git.push import fetch_tip, push_commit
+from resolver.git.push import fetch_tip, push_commit, write_commit
 from resolver.git.workspace import Workspace
 from tests.git.scenario import AT, US
 from tests.parts.clock import PassingTime
@@ -27,11 +27,8 @@ class Pushing:
         self.workspace = Workspace.clone(self.url, folder / "clone.git", branch="work")
 
     def made(self, parent: str, message: str = "ours", tree: str = "") -> str:
-        base = self.workspace.receive(None, self.tip, self.workspace.tree(self.tip))
-        patch = base.model_copy(update={"tree": tree or base.tree})
-        made = self.workspace.commit(patch, message, US, AT, parent=parent).commit
-        assert made is not None
-        return made
+        tree = tree or self.workspace.tree(self.tip)
+        return write_commit(self.workspace.git, parent, tree, message, US, AT, ())
 
     def push(self, commit: str, previous: str, branch: str = "work") -> None:
         push_commit(self.workspace.git, commit, branch, self.url, self.credential, previous)

@@ -196,19 +196,7 @@ def test_a_protected_branch_is_left_for_a_new_pull_request(earlier: EarlierWork)
     assert "is protected and Resolver is not allowed to push to it" in notice
 
 
-def test_after_a_merge_a_follow_up_contains_only_what_is_new(earlier: EarlierWork) -> None:
-    """The merge was a squash, so that the base branch does not contain the earlier commit."""
-    squashed = earlier.pushed(FIXED.replace("4", "four"), "main")
-    earlier.pull.state = "closed"
-    done = earlier.follow_up()
-    commit = done.publication.commit or ""
-    assert earlier.parent(commit) == squashed
-    assert earlier.text(commit) == BOTH.replace("4", "four")
-    [notice] = done.notices
-    assert "was merged or closed during the run" in notice and "contains only" in notice
-
-
-def test_a_follow_up_that_can_not_stand_alone_says_what_it_carries(earlier: EarlierWork) -> None:
+def test_a_follow_up_of_closed_work_says_what_it_carries(earlier: EarlierWork) -> None:
     earlier.pushed("0\n", "main")
     earlier.pull.state = "closed"
     done = earlier.follow_up()
@@ -217,16 +205,6 @@ def test_a_follow_up_that_can_not_stand_alone_says_what_it_carries(earlier: Earl
     carries, conflicts = done.notices
     assert "It also contains the whole change of" in carries
     assert conflicts.startswith("`main` got commits during the run that conflict")
-
-
-def test_a_follow_up_that_the_base_branch_has_already_publishes_nothing(
-    earlier: EarlierWork,
-) -> None:
-    earlier.pushed(BOTH, "main")
-    earlier.pull.state = "closed"
-    done = earlier.follow_up()
-    assert done.publication.how == "unchanged"
-    assert earlier.tip(f"{earlier.branch}-2") is None
 
 
 def test_a_change_that_the_branch_has_already_is_not_called_a_commit_of_this_run(
