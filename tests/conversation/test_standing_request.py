@@ -1,6 +1,5 @@
 """Tests of when GitHub is asked whether a request still stands, and what follows from an error."""
 
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -79,26 +78,6 @@ def test_a_result_waits_for_a_github_that_is_down_and_for_no_other_error(
         with pytest.raises(ForgeError):
             require_standing_request(request_for_run, SETTINGS, refused)
         assert refused.answers == [STANDS]
-
-
-@pytest.mark.parametrize(
-    ("kind", "account", "stands"),
-    [
-        (TriggerKind.ISSUE_ASSIGNED, "our-agent[bot]", True),
-        (TriggerKind.ISSUE_ASSIGNED, "zoe", False),
-        (TriggerKind.REVIEW_REQUESTED, "our-agent[bot]", True),
-        (TriggerKind.REVIEW_REQUESTED, "zoe", False),
-    ],
-)
-def test_a_request_of_our_account_stands_while_that_is_asked(
-    request_for_run: RunRequest, kind: TriggerKind, account: str, stands: bool
-) -> None:
-    trigger = reports.trigger(kind=kind, repository="octo/demo")
-    request = replace(request_for_run, trigger=trigger)
-    with nullcontext() if stands else pytest.raises(RunStopped, match="was removed"):
-        require_standing_request(
-            request, SETTINGS, forge(RequestStatus(requested_accounts=(account,)))
-        )
 
 
 @pytest.mark.parametrize(

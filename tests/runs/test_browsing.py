@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from resolver.events.actions import McpCall
-from resolver.events.lifecycle import Egress, Warned
+from resolver.events.lifecycle import Egress
 from resolver.events.observations import McpResult
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
@@ -123,19 +122,3 @@ def test_a_page_reaches_neither_the_host_nor_the_metadata_address(
     assert connections and not any(event.allowed for event in connections)
     hosts = {event.host for event in connections}
     assert {"172.17.0.1", "10.0.0.1", NAME} <= hosts  # Chromium asks no proxy for link-local ones
-
-
-def test_without_a_browser_no_tool_is_offered_and_the_run_says_so(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    checkout = make_checkout(tmp_path / "plain", {"a.txt": "a\n"})
-    model_endpoint.script(bash("echo b > a.txt"), finish())
-    done = command_line.call_resolve(
-        checkout, RESOLVER_BROWSER_IMAGE="some/image", PATH="/usr/bin:/bin"
-    )
-    assert done.exit_code == 0, done.stderr
-    assert not any(isinstance(event, McpCall) for event in done.events)
-    offered = [tool["function"]["name"] for tool in model_endpoint.requests[0].body["tools"]]
-    assert not [name for name in offered if name.startswith("browser")]
-    [warning] = [event for event in done.events if isinstance(event, Warned)]
-    assert "browser_image" in warning.message

@@ -79,6 +79,13 @@ def test_a_model_that_the_operator_has_not_named_is_not_the_agents(tmp_path: Pat
     assert agent.model == "openai/small"
 
 
+def test_the_agent_that_a_slash_calls_does_the_work(tmp_path: Path) -> None:
+    request = run_request(tmp_path)
+    request = replace(request, trigger=request.trigger.model_copy(update={"named": "notes"}))
+    checkout = make_checkout(tmp_path / "calc", {".agents/agents/notes.md": NOTES})
+    assert configured(with_settings(request, {}), checkout, tmp_path).settings.agent == "notes"
+
+
 def test_a_resumed_run_on_another_branch_trusts_the_files_of_the_default_branch(
     github: GitHubServer, tmp_path: Path
 ) -> None:

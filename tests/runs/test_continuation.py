@@ -1,6 +1,5 @@
 """Tests of continuing from the log of an earlier run, which a stranger may have written."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,10 @@ from resolver.models.approval import ApprovalDecision
 from resolver.models.run import Command, Continuation, Extension, RunLimits, RunState, Trigger
 from resolver.runs.resuming.continuation import (
     continue_from_log,
-    find_unpublished_run,
     remaining_allowance,
 )
 from resolver.runs.resuming.resume import continue_run
-from resolver.storage.earlier_runs import BUNDLE, CHANGE, EVENTS, OUTCOME, EarlierRun
+from resolver.storage.earlier_runs import EarlierRun
 from resolver.storage.run_refs import KEPT_RUNS, obsolete_logs, runs_of_issue
 from tests.runs.plain_values import run_log
 from tests.trace import sample
@@ -119,29 +117,6 @@ def test_only_the_newest_logs_of_an_issue_are_kept() -> None:
         f"{runs_of_issue(7)}{run}" for run in runs[:-KEPT_RUNS]
     )
     assert obsolete_logs(7, runs[KEPT_RUNS - 1], runs[: KEPT_RUNS - 1]) == ()
-
-
-def earlier(folder: Path, run: str, *, has_change: bool = False, branch: str = "") -> EarlierRun:
-    """A finished run, with the change that it has kept or the branch that it has published."""
-    folder = folder / run
-    folder.mkdir()
-    ended = AgentStateChanged(state=RunState.FINISHED)
-    (folder / EVENTS).write_bytes(log(*sample.numbered([OPENING, ended])))
-    (folder / OUTCOME).write_text(json.dumps({"branch": branch or None}))
-    for name in (CHANGE, BUNDLE) if has_change else ():
-        (folder / name).write_bytes(b"x")
-    return EarlierRun(run, folder / EVENTS, folder / OUTCOME)
-
-
-def test_the_newest_kept_change_is_published_unless_a_later_run_has_published(
-    tmp_path: Path,
-) -> None:
-    kept = earlier(tmp_path, "kept", has_change=True)
-    question = earlier(tmp_path, "question")
-    published = earlier(tmp_path, "published", branch="agent/issue-1-x")
-    assert find_unpublished_run([question, kept]) == kept
-    assert find_unpublished_run([published, kept]) is None
-    assert find_unpublished_run([question]) is None
 
 
 def test_the_reason_of_a_stop_is_given_to_the_model_when_the_run_continues(tmp_path: Path) -> None:

@@ -11,8 +11,10 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish
-from tests.runs.test_github import FIX, SUMMARY, Scenario
+from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
 
+HALF = bash("printf '\\ndef half(a):\\n    return a / 2\\n' >> calc.py")
+HALVES = finish("Add half to calc\n\nIt divides by two.")
 LIMIT = {"INPUT_MAX-ITERATIONS": "2"}
 
 
@@ -73,19 +75,11 @@ def events_of(done: Ended) -> list[dict[str, Any]]:
     return [json.loads(line) for line in lines]
 
 
-def published(scenario: Continuing, **environment: str) -> Issue:
-    """A run that has opened its pull request."""
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    done = scenario.ask("@agent please fix this", **environment)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [pull] = scenario.pulls()
-    return pull  # type: ignore[no-any-return]
-
-
-def test_a_run_continues_after_its_limit_from_the_log_in_the_repository(
+def test_a_run_continues_after_its_limit_and_a_fresh_request_adds_to_its_pull_request(
     scenario: Continuing,
 ) -> None:
-    """Whole runs, because the second one rebuilds its work from the archived log of the first."""
+    """Whole runs, because the second one rebuilds its work from the archived log of the first, and
+    the third has to find and add to what the second opened."""
     first = limited(scenario)
     assert scenario.kept() == [first.outcome["run"]]
     assert "`@agent continue +50 iterations`" in scenario.last_comment()
@@ -105,11 +99,25 @@ def test_a_run_continues_after_its_limit_from_the_log_in_the_repository(
     assert scenario.git("show", f"refs/heads/{done.outcome['branch']}:calc.py").endswith("a + b")
     assert scenario.kept() == sorted([first.outcome["run"], done.outcome["run"]])
 
-
-def test_a_stranger_continues_nothing(scenario: Continuing) -> None:
-    """A whole run, because no stage of it may begin to work."""
-    scenario.github.add_user("eve")
-    done = scenario.ask("@agent continue +50 iterations", author="eve")
-    assert done.exit_code == 5
-    assert not scenario.work_done()
-    assert "write access" in scenario.last_comment()
+    assert pull.pull is not None
+    branch = pull.pull.head
+    # The settings are those of the default branch: here, they would forbid the change.
+    files = {"notes.txt": "x\n", ".github/resolver.yml": "protected_paths: [calc.py]\n"}
+    pushed_commit = scenario.github.commit(REPOSITORY, branch, files, "Note", "mona")
+    title, text = pull.title, pull.body
+    scenario.endpoint.script(HALF, HALVES)
+    done = scenario.ask("@agent also add half()")
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert scenario.pulls() == [pull] and scenario.branches() == [branch]
+    assert scenario.git("rev-parse", f"refs/heads/{branch}^") == pushed_commit
+    tip = scenario.git("rev-parse", f"refs/heads/{branch}")
+    assert scenario.git("diff", "--name-only", pushed_commit, tip) == "calc.py"
+    assert "a + b" in scenario.git("show", f"refs/heads/{branch}:calc.py")
+    assert done.outcome["branch"] == branch
+    assert f"Resolver added the commit `{tip[:12]}` to [#{pull.number}]" in scenario.last_comment()
+    assert len(scenario.issue.comments) == 6, "one comment for each request"
+    assert f"pull request #{pull.number}" in scenario.last_request
+    assert (pull.title, pull.body) == (title, text)
+    [addition] = pull.comments
+    assert f"as requested in #{scenario.issue.number}." in addition.body
+    assert "It divides by two." in addition.body

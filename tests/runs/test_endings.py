@@ -24,10 +24,6 @@ def scenario(
     yield Scenario(github, command_line, model_endpoint)
 
 
-def declined(reason: str, message: str) -> Answer:
-    return tool_call("finish", {"message": message, "task_completed": "false", "reason": reason})
-
-
 def ending(body: str) -> str:
     found = re.search(r" ending=(\w+)", body)
     assert found, body
@@ -52,17 +48,6 @@ def test_a_request_that_only_asks_something_is_answered(scenario: Scenario) -> N
     assert done.exit_code == 0, done.stderr
     assert ending(body) == "answer" and "calc.py#L2" in body and "Nothing was changed" in body
     assert scenario.pulls() == [] and scenario.branches() == []
-
-
-def test_an_answer_that_came_with_a_change_is_published_with_it(scenario: Scenario) -> None:
-    """`why not fix this?`: the agent answers, and leaves its edit. Nothing is thrown away."""
-    answer = {"message": "No reason; it adds now.", "reason": "answered", "title": "Add"}
-    scenario.endpoint.script(FIX, tool_call("finish", answer))
-    done, body = asked(scenario)
-    assert done.exit_code == 0, done.stderr
-    [pull] = scenario.pulls()
-    assert ending(body) == "pull_request" and f"#{pull.number}" in body
-    assert "No reason; it adds now" in (pull.body or "")
 
 
 @pytest.mark.attack

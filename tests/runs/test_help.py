@@ -7,8 +7,25 @@ import pytest
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine
-from tests.runs.test_agents import AGENTS
 from tests.runs.test_github import REPOSITORY, Scenario
+
+NOTES = """---
+name: release-notes
+description: Writes the release notes of a version.
+tools: execute_bash, str_replace_editor
+---
+Write in the style of `NEWS`.
+"""
+COUNTER = """---
+description: Counts functions.
+read_only: true
+---
+Count them all.
+"""
+AGENTS = {
+    ".agents/agents/notes.md": NOTES,
+    ".agents/agents/counter.md": COUNTER,
+}
 
 
 @pytest.fixture

@@ -133,10 +133,8 @@ def test_a_dry_run_at_its_limit_is_completed_by_the_command_that_it_offers(
 @pytest.mark.parametrize(
     ("args", "says", "next_step"),
     [
-        (["."], "is a folder and no issue is given", "--issue FILE.md"),
         (["nonsense"], "'nonsense' is not an issue", "OWNER/NAME#N"),
-        ([".", "--issue", "missing.md"], "there is no file missing.md", "--issue"),
-        (["elsewhere", "--issue", "x.md"], "elsewhere is not a folder", "git checkout"),
+        ([".", "--resume", "folder"], "--resume", "--resume"),
         ([".", "--issue", "/dev/null", "--max-iterations", "0"], "--max-iterations", "settings.md"),
     ],
 )

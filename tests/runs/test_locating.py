@@ -41,7 +41,7 @@ def test_an_issue_is_answered_with_places_and_no_branch(
 ) -> None:
     checkout = make_checkout(tmp_path / "shop", FILES)
     model_endpoint.script(SEARCH, EXPLORE, report())
-    done = command_line.resolve(checkout, "--agent", "LocAgent", issue=ISSUE)
+    done = command_line.call_resolve(checkout, "--agent", "LocAgent", issue=ISSUE)
     assert done.exit_code == 0, done.stderr
     found, walked = results(done)
     assert "5      def pay(self, items):" in found or "method shop/cart.py::Cart.pay [5-6]" in found

@@ -40,8 +40,13 @@ def log(tmp_path: Path) -> Iterator[RunLog]:
         yield opened
 
 
-def session(log: RunLog, recording: tuple[Event, ...] = (), **servers: Any) -> Any:
-    environment = {"RESOLVER_MCP_SERVERS": json.dumps(servers)}
+def session(
+    log: RunLog, recording: tuple[Event, ...] = (), browser_image: str = "", **servers: Any
+) -> Any:
+    environment = {
+        "RESOLVER_MCP_SERVERS": json.dumps(servers),
+        "RESOLVER_BROWSER_IMAGE": browser_image,
+    }
     settings = load_settings({}, environment, PROJECT if servers else {})
     runtime: Any = SandboxWithoutPrograms()
     return open_mcp(settings, {}, recording, runtime, log, lambda text: text)
@@ -55,6 +60,13 @@ def test_servers_that_do_not_start_are_warnings_of_the_run_and_its_log(log: RunL
     assert any("project" in text and "no-such-program" in text for text in opened.warnings)
     logged = [e.message for e in log.state.events if isinstance(e, Warned) and e.about == "mcp"]
     assert logged == opened.warnings
+
+
+def test_without_a_browser_no_tool_is_offered_and_the_run_says_so(log: RunLog) -> None:
+    with session(log, browser_image="some/image") as opened:
+        assert opened.tools == ()
+    [warning] = opened.warnings
+    assert "browser_image" in warning
 
 
 def recorded(*answers: str) -> tuple[Event, ...]:

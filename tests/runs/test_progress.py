@@ -27,17 +27,9 @@ def scenario(
     yield made
 
 
-TESTS = bash("run_tests() { grep -q 'a + b' calc.py; }")
-
-
 def checklist(body: str) -> str:
     """The lines of the comment that are boxes."""
     return "".join(f"{line}\n" for line in body.splitlines() if line.startswith("- ["))
-
-
-def at_work(scenario: Scenario) -> bool:
-    """Return True if the comment says that the model's command is running."""
-    return any("Change the code: 1 of at most" in body for body in scenario.bot_comments())
 
 
 Plan = tuple[Callable[[], object] | None, Answer]
@@ -124,8 +116,3 @@ def test_a_refused_push_is_kept_and_published_by_a_comment(scenario: Scenario) -
     assert done.exit_code == 0, done.stderr
     assert len(scenario.endpoint.requests) == asked
     assert len(scenario.pulls()) == 1 and "Resolver opened" in scenario.bot_comments()[-1]
-    done = scenario.action(
-        scenario.github.event_issue_comment(scenario.mention(text="@agent publish"))
-    )
-    assert "nothing to publish" in scenario.bot_comments()[-1]
-    assert (len(scenario.pulls()), len(scenario.bot_comments())) == (1, 3)

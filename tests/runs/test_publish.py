@@ -24,7 +24,7 @@ def test_a_change_that_was_looked_at_is_published_as_it_was(
     """Whole runs, because the tree that one process has stored is what another one pushes."""
     checkout = make_checkout(tmp_path / "calc", FILES)
     model_endpoint.script(bash("sed -i 's/a - b/a + b/' calc.py"), finish("Make add add"))
-    made = command_line.resolve(checkout, "--no-publish", "--draft", "never")
+    made = command_line.call_resolve(checkout, "--no-publish", "--draft", "never")
     assert (made.exit_code, git(checkout, "branch", "--list", "agent/*")) == (0, "")
     assert f"resolver publish {made.output}" in made.stderr
     kept = files_of(made.output)

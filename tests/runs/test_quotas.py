@@ -83,9 +83,12 @@ def test_bots_that_answer_each_other_are_stopped_until_a_person_takes_part(
     """Two bots answer each other: the chain is stopped until a person takes part."""
     scenario.github.add_user("ci[bot]", type="Bot")
     listened = {"RESOLVER_ALLOWED_USERS": "ci[bot]"}
-    for _ in range(3):
-        scenario.answer_once()
-        assert scenario.ask("ci[bot]", **listened).exit_code == 3
+    for _ in range(2):
+        scenario.mention("ci[bot]")
+        scenario.mention("resolver-bot", "There is nothing to do.")
+        scenario.github.advance(2)
+    scenario.answer_once()
+    assert scenario.ask("ci[bot]", **listened).exit_code == 3
     asked = len(scenario.endpoint.requests)
     stopped = scenario.ask("ci[bot]", **listened)
     assert stopped.exit_code == 5

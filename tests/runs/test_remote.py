@@ -25,29 +25,6 @@ EDIT = {"command": "str_replace", "path": "calc.sh", "old_str": "$1 - $2", "new_
 
 
 @pytest.mark.engine
-def test_an_issue_is_resolved_on_a_remote_engine(
-    command_line: CommandLine,
-    model_endpoint: ModelEndpoint,
-    remote_engine: RemoteEngine,
-    tmp_path: Path,
-) -> None:
-    checkout = make_checkout(tmp_path / "calc", FILES)
-    model_endpoint.script(
-        bash("pwd; git log --oneline; env; . ./calc.sh; add 2 2"),
-        tool_call("str_replace_editor", EDIT),
-        tool_call("execute_ipython_cell", {"code": "open('docs/a.md').read()"}),
-        bash(". ./calc.sh; [ $(add 2 2) = 4 ] && echo right"),
-        finish("Make add add"),
-    )
-    command_line.environment |= remote_engine.settings()
-    done = command_line.call_resolve(checkout)
-    assert done.exit_code == 0, done.stderr
-    assert git(checkout, "rev-parse", f"{done.outcome['branch']}^{{tree}}") == done.outcome["tree"]
-    assert "$1 + $2" in git(checkout, "show", f"{done.outcome['branch']}:calc.sh")
-    assert "right" in json.dumps(model_endpoint.requests[-1].body)
-
-
-@pytest.mark.engine
 def test_a_cut_connection_to_the_engine_is_one_error_and_the_run_continues_later(
     command_line: CommandLine,
     model_endpoint: ModelEndpoint,

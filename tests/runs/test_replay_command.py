@@ -6,8 +6,6 @@ Whole runs, because the replay executes the log of one.
 import json
 from pathlib import Path
 
-import pytest
-
 from resolver.events.lifecycle import ModelReplied, Resumed
 from tests.parts.model_endpoint import ModelEndpoint, tool_calls
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
@@ -16,8 +14,7 @@ FILES = {"calc.py": "def add(a, b):\n    return a - b\n"}
 EDIT = {"path": "calc.py", "old_str": "a - b", "new_str": "a + b"}
 
 
-@pytest.fixture
-def recorded(command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path) -> Ended:
+def record(command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path) -> Ended:
     checkout = make_checkout(tmp_path / "calc", FILES)
     model_endpoint.script(
         bash("pwd; date; mktemp; cat calc.py; sleep 0.01 & wait"),
@@ -32,39 +29,14 @@ def recorded(command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path:
     return done
 
 
-def test_a_log_is_forked_at_its_end_and_replays_without_a_model_elsewhere(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
+def test_a_log_is_forked_and_replays_without_a_model_elsewhere(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
-    """A whole run, its fork and its replay, because a run that is over has to work again and be
-    published, and another sandbox has to give the same results."""
+    """A whole run, its forks and its replay, because a fork's sandbox is rebuilt up to a step of
+    the run, a run that is over has to work again and be published, and another sandbox has to give
+    the same results."""
+    recorded = record(command_line, model_endpoint, tmp_path)
     before = recorded.everything
-    model_endpoint.script(bash("echo more > more.txt"), finish("Say more"))
-    last = str(len(recorded.events) - 1)
-    options = ("--publish", "--output", tmp_path / "fork")
-    done = command_line.call("replay", recorded.output, "--fork", last, *options)
-    assert done.exit_code == 0, done.stderr
-    assert git(tmp_path / "calc", "show", "agent/fix-it-2:more.txt") == "more"
-    assert "a + b" in git(tmp_path / "calc", "show", "agent/fix-it-2:calc.py")
-
-    asked = len(model_endpoint.requests)
-    moved = tmp_path / "moved"
-    (tmp_path / "calc").rename(moved)
-    done = command_line.call("replay", recorded.output)
-    assert done.exit_code == 2
-    assert "--source" in done.stderr
-    for name in ("LLM_MODEL", "LLM_API_KEY"):
-        command_line.environment.pop(name)
-    done = command_line.call("replay", recorded.output / "events.jsonl", "--source", moved)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert "Same as the recording: 3 actions" in done.stdout
-    assert len(model_endpoint.requests) == asked
-    assert recorded.everything == before
-
-
-def test_a_fork_continues_live_from_a_step(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, recorded: Ended, tmp_path: Path
-) -> None:
-    """A whole run and its fork, because the fork's sandbox is rebuilt up to a step of the run."""
     second = [e.id for e in recorded.events if isinstance(e, ModelReplied)][1]
     model_endpoint.script(bash("sed -i 's/a - b/b + a/' calc.py"), finish("Turn it around"))
     asked = len(model_endpoint.requests)
@@ -83,3 +55,25 @@ def test_a_fork_continues_live_from_a_step(
     assert isinstance(fork.events[second], Resumed)
     assert "Put b first." in json.dumps(model_endpoint.requests[asked].body)
     assert git(tmp_path / "calc", "branch", "--list", "agent/*") == "agent/fix-it"
+
+    model_endpoint.script(bash("echo more > more.txt"), finish("Say more"))
+    last = str(len(recorded.events) - 1)
+    options = ("--publish", "--output", tmp_path / "fork-of-end")
+    done = command_line.call("replay", recorded.output, "--fork", last, *options)
+    assert done.exit_code == 0, done.stderr
+    assert git(tmp_path / "calc", "show", "agent/fix-it-2:more.txt") == "more"
+    assert "a + b" in git(tmp_path / "calc", "show", "agent/fix-it-2:calc.py")
+
+    asked = len(model_endpoint.requests)
+    moved = tmp_path / "moved"
+    (tmp_path / "calc").rename(moved)
+    done = command_line.call("replay", recorded.output)
+    assert done.exit_code == 2
+    assert "--source" in done.stderr
+    for name in ("LLM_MODEL", "LLM_API_KEY"):
+        command_line.environment.pop(name)
+    done = command_line.call("replay", recorded.output / "events.jsonl", "--source", moved)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    assert "Same as the recording: 3 actions" in done.stdout
+    assert len(model_endpoint.requests) == asked
+    assert recorded.everything == before

@@ -12,6 +12,7 @@ from resolver.github.text.markers import Ending
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import (
     ExportedChange,
+    Patch,
     Publication,
     ResolvedConflict,
     RunState,
@@ -176,6 +177,14 @@ def test_the_agent_that_the_log_began_with_decides_if_a_run_is_an_answer(
     with run_log(tmp_path / "events.jsonl") as log:
         log.stream.add(sample.started().model_copy(update={"agent": agent}))
         assert is_answer_run(values.with_value(OpenedLog(log))) is answers
+
+
+def test_an_answer_that_came_with_a_change_is_published_with_it(values: StageValues) -> None:
+    """`why not fix this?`: the agent answers, and leaves its edit. Nothing is thrown away."""
+    outcome = reports.outcome(declined="answered")
+    unchanged = Patch(base="a" * 40, tree="b" * 40)
+    assert is_answer_run(values.with_value(ExecutedRun(outcome, unchanged)))
+    assert not is_answer_run(values.with_value(ExecutedRun(outcome, reports.patch())))
 
 
 def test_files_that_the_change_does_not_contain_are_named_with_the_reason(

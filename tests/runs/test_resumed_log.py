@@ -1,9 +1,7 @@
 """What a request to continue adds to the log of the earlier run."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,14 +14,12 @@ from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.models.approval import ApprovalDecision
 from resolver.models.run import Continuation, Extension, RunLimits, RunState
-from resolver.runs.pipeline import _update_resumed_log
 from resolver.runs.resuming.resume import (
     apply_approvals,
     change_limits,
     continue_run,
     resume_run,
 )
-from tests.runs.plain_values import prepared_run, run_request
 from tests.trace import sample
 
 RUN = "run-2"
@@ -194,10 +190,3 @@ def test_a_decision_is_given_once_and_only_to_a_run_that_waits(log: RunLog) -> N
     log.stream.add(ConfirmationAnswered(action=1, approved=True, by="mona"))
     apply_approvals(log, RUN, decided(True), control)
     assert control.is_empty
-
-
-def update(log: RunLog, folder: Path, **changes: Any) -> Control:
-    """Add to the log what the request of the resumed run says; return what is sent to the run."""
-    request = replace(run_request(folder), run=RUN, **changes)
-    _update_resumed_log(prepared_run(request, max_cost=100.0), log)
-    return request.control

@@ -77,15 +77,6 @@ def test_the_command_line_reviews_and_publishes_once_at_the_head_where_it_is_wan
     second attempt to publish it has only what the first one has stored."""
     scenario.endpoint.script(comment(11, "This rounds down."), submit())
     target = f"{UPSTREAM}#{scenario.pull.number}"
-    dry = scenario.line.call("resolve", target, "--agent", "ReviewerAgent", "--no-publish")
-    assert dry.exit_code == 0, dry.stderr
-    assert scenario.pull.reviews == scenario.own_comments() == []
-    written = (dry.output / "review.md").read_text()
-    assert "This rounds down." in written
-    assert "`half.py:11`" in written
-    assert "review.md" in dry.stderr
-    assert (dry.outcome["review"]["placed"], dry.outcome["review"]["url"]) == (1, "")
-    scenario.endpoint.script(comment(11, "This rounds down."), submit())
     scenario.github.fail_next("POST", r"/reviews$", 403, body={"message": "Forbidden"})
     cut = scenario.line.call("resolve", target, "--agent", "ReviewerAgent")
     assert cut.exit_code == 1

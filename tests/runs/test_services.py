@@ -29,9 +29,6 @@ from resolver.security.redaction import Redactor
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 
 HELLO: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
-LOOK = [
-    {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/png;,"}}]}
-]
 KEY = "sk-main-0123456789abcdef"
 OTHER_KEY = "sk-other-0123456789abcdef"
 

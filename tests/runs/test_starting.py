@@ -33,24 +33,12 @@ def events(scenario: Scenario) -> Events:
     return Events(scenario.github, REPOSITORY)
 
 
-def opened(scenario: Scenario, body: str, author: str = "mona") -> Issue:
-    return scenario.github.create_issue(REPOSITORY, "add() subtracts", body, author=author)
-
-
 def is_done(scenario: Scenario, issue: Issue, done: Ended) -> None:
     """One pull request for the issue, and one comment of ours."""
     assert done.exit_code == 0, done.stdout + done.stderr
     [pull] = scenario.pulls()
     assert f"Fixes #{issue.number}" in (pull.body or "")
     assert len([c for c in issue.comments if c.author.login == BOT]) == 1
-
-
-def ignored(scenario: Scenario, done: Ended, why: str) -> None:
-    assert done.exit_code == 0, done.stdout + done.stderr
-    assert why in " ".join(done.stdout.split())
-    assert scenario.outputs() == {"state": "ignored"}
-    assert not scenario.work_done()
-    assert not [e for e in scenario.github.writes() if "comments" in e.path]
 
 
 def test_a_dispatch_by_somebody_who_may_not_is_refused(scenario: Scenario, events: Events) -> None:

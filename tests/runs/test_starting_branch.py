@@ -93,6 +93,14 @@ def test_a_failed_check_is_about_its_own_branch(repository: Repository) -> None:
     assert repository.started(repository.pull, prepared) == prepared
 
 
+def test_a_question_on_an_issue_is_answered_from_the_default_branch(
+    repository: Repository,
+) -> None:
+    settings = repository.prepared.settings.model_copy(update={"agent": "ReadOnlyAgent"})
+    prepared = replace(repository.prepared, settings=settings)
+    assert repository.started(repository.pull, prepared) == prepared
+
+
 def test_a_pull_request_from_the_branch_of_the_settings_is_not_added_to(
     repository: Repository,
 ) -> None:

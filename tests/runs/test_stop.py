@@ -82,7 +82,6 @@ STAGES = pytest.mark.parametrize(
     ("command", "files", "kept", "how"),
     [
         pytest.param("sleep 3001", SETUP, False, "resolve --resume", id="set-up"),
-        pytest.param("sleep 3002", {}, True, "resolve --resume", id="agent"),
         pytest.param("sleep 3003", CHECKS, True, "publish", id="checks"),
     ],
 )

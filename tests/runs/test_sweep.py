@@ -1,29 +1,22 @@
-"""`resolver sweep` on the test GitHub: what it does, in which order, within which bounds.
+"""`resolver sweep` on the test GitHub, where it starts no run: a dry run, a summary, wrong usage.
 
-Whole sweeps, because which issue is next, and what is left of the money, follows from the runs
-before it and from what they left on GitHub.
+test_sweep_rows.py has which issues are started, and test_request_counts.py a whole sweep.
 """
 
-import os
-import signal
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests.parts.github import GitHubServer
-from tests.parts.github_server.routes_issues import react
 from tests.parts.github_server.state import Issue
-from tests.parts.model_endpoint import Answer, ModelEndpoint, error, slow
-from tests.parts.runs import CommandLine, Ended, bash, finish
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.runs import CommandLine, Ended
 
 REPOSITORY = "octo/calc"
-FIX = bash("echo fixed >> calc.py")
-DONE = finish("Make it right\n\nIt was wrong.")
 
 
 class Scenario:
-    """A repository with a maintainer (`mona`), our bot's token, and a model that fixes all."""
+    """A repository with a maintainer (`mona`) and our bot's token."""
 
     def __init__(self, github: GitHubServer, line: CommandLine, endpoint: ModelEndpoint) -> None:
         self.github, self.line, self.endpoint = github, line, endpoint
@@ -39,13 +32,6 @@ class Scenario:
             "GITHUB_STEP_SUMMARY": str(self.summary),
             "RESOLVER_PACE": '{"command_interval": 0, "write_interval": 0}',
         }
-        endpoint.answer_with(self.reply)
-
-    def reply(self, body: dict[str, Any]) -> Answer:
-        """One command, then the end."""
-        if "BROKEN" in str(body["messages"]):
-            return error(401, "no")
-        return DONE if any(m["role"] == "tool" for m in body["messages"]) else FIX
 
     def issue(self, title: str, by: str = "mona", body: str = "It is wrong.") -> Issue:
         """A labeled issue, which is a moment older than the next."""
@@ -58,9 +44,6 @@ class Scenario:
         output = self.line.folder / "swept"
         done = self.line.call("sweep", REPOSITORY, "--output", output, *options, **environment)
         return Ended(done.exit_code, done.stdout, done.stderr, output)
-
-    def own_comments(self, issue: Issue) -> list[str]:
-        return [c.body for c in issue.comments if c.author.login == "resolver-bot"]
 
 
 @pytest.fixture
@@ -89,23 +72,6 @@ def test_a_dry_run_changes_nothing(scenario: Scenario) -> None:
     assert not done.output.exists()
     done = scenario.sweep("--dry-run")
     assert f"#{refused.number}  skipped: tom has no write access" in done.stdout
-
-
-def test_a_sweep_that_is_stopped_says_what_was_not_begun(scenario: Scenario) -> None:
-    """A whole sweep, because the signal comes while one of its runs is at work."""
-    first, second = scenario.issue("One"), scenario.issue("Two")
-
-    def stop(body: dict[str, Any]) -> Answer:
-        os.kill(os.getpid(), signal.SIGTERM)
-        return slow(1, scenario.reply(body))
-
-    scenario.endpoint.answer_with(stop)
-    done = scenario.sweep()
-    assert done.exit_code == 1
-    assert f"#{first.number}  failed: the run was stopped by SIGTERM" in done.stdout
-    assert f"#{second.number}  not started: the sweep was stopped" in done.stdout
-    assert "stopped" in scenario.own_comments(first)[0]
-    assert not scenario.own_comments(second)
 
 
 def test_text_from_outside_stays_in_its_cell_of_the_summary(scenario: Scenario) -> None:
@@ -140,9 +106,3 @@ def test_without_an_issue_that_wears_the_label_there_is_nothing_to_do(scenario: 
     assert scenario.line.call("sweep", REPOSITORY, **job).exit_code == 0
     assert (workspace / "resolver-output").is_dir()
     assert "output=resolver-output" in (workspace / "outputs").read_text()
-
-
-def see(scenario: Scenario, issue: Issue) -> None:
-    """React with eyes, as a run does first."""
-    world = scenario.github.world
-    react(world, issue.reactions, world.account("resolver-bot"), "eyes")

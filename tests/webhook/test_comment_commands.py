@@ -26,7 +26,7 @@ from resolver.storage.database import parse_database_url
 from resolver.storage.run_index import RunIndex
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
-from tests.runs.test_agents import AGENTS
+from tests.runs.test_help import AGENTS
 from tests.webhook.serving import Forge
 
 
