@@ -3,16 +3,19 @@
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import asdict
-from datetime import datetime
 from typing import Any
 
 import click
 
 from resolver.config.server_variables import read_server_variables
 from resolver.config.templates import render
-from resolver.entrypoints.webhook.admin import ListedRequest, ServerAdministration
-from resolver.entrypoints.webhook.request_queue import RequestState
+from resolver.entrypoints.webhook.admin import end_request, start_deferred
+from resolver.entrypoints.webhook.request_queue import (
+    OPEN_STATES,
+    QueuedRequest,
+    RequestQueue,
+    RequestState,
+)
 from resolver.events.stream import utc_now
 from resolver.storage.database import existing_database
 from resolver.storage.run_index import IndexedRun, RunIndex
@@ -53,12 +56,13 @@ def runs_command(
     as_json: bool,
 ) -> int:
     """List the requests in the queue, the newest first, and how their runs ended."""
-    with _administration(environment) as admin:
-        requests = admin.requests(state or "", repository, limit)
+    states = OPEN_STATES if state == "open" else (RequestState(state),) if state else ()
+    with _open_queue(environment) as queue:
+        requests = queue.recent(states, repository, limit)
     with existing_database(read_server_variables(environment).database_url) as database:
         index = RunIndex(database)
         runs = {request.run: index.get(request.run) for request in requests if request.run}
-    rows = [_row(asdict(request)) | _outcome(runs.get(request.run)) for request in requests]
+    rows = [_row(request) | _outcome(runs.get(request.run)) for request in requests]
     _show("run/admin_runs.txt.j2", as_json, rows)
     return 0
 
@@ -72,8 +76,8 @@ def requeue_command(environment: Mapping[str, str], /, id: str, as_json: bool) -
 
     It was deferred because of an outage.
     """
-    with _administration(environment) as admin:
-        _show_changed(admin.requeue(id), "waiting", as_json)
+    with _open_queue(environment) as queue:
+        _show_changed(start_deferred(queue, id), "waiting", as_json)
     return 0
 
 
@@ -87,24 +91,10 @@ def cancel_command(environment: Mapping[str, str], /, id: str, as_json: bool) ->
     The conversation of a waiting request gets no comment. A run is stopped as by the comment
     `@agent stop`, and can be continued.
     """
-    with _administration(environment) as admin:
-        found = admin.cancel(id, utc_now())
+    with _open_queue(environment) as queue:
+        found = end_request(queue, id, utc_now())
     state = "stopping" if found.state == RequestState.WORKING else "done"
     _show_changed(found, state, as_json)
-    return 0
-
-
-@command.command("drain")
-@click.argument("host", required=False, default="")
-@as_json_option
-@click.pass_obj
-def drain_command(environment: Mapping[str, str], /, host: str, as_json: bool) -> int:
-    """Stop the processes on HOST from starting requests; without HOST, all current processes.
-
-    Active runs continue to their end. A process that starts later is not draining.
-    """
-    with _administration(environment) as admin:
-        _show("run/admin_draining.txt.j2", as_json, {"processes": admin.drain(host)})
     return 0
 
 
@@ -117,13 +107,13 @@ def _outcome(run: IndexedRun | None) -> dict[str, str]:
 
 
 @contextmanager
-def _administration(environment: Mapping[str, str]) -> Iterator[ServerAdministration]:
+def _open_queue(environment: Mapping[str, str]) -> Iterator[RequestQueue]:
     """Open the server's database. Raises UsageError if it does not exist."""
     with (
         existing_database(read_server_variables(environment).database_url) as database,
-        closing(ServerAdministration(database)) as administration,
+        closing(RequestQueue(database)) as queue,
     ):
-        yield administration
+        yield queue
 
 
 def _show(template: str, as_json: bool, content: Any) -> None:
@@ -133,14 +123,23 @@ def _show(template: str, as_json: bool, content: Any) -> None:
         click.echo(for_terminal(render(template, content=content)), nl=False)
 
 
-def _show_changed(request: ListedRequest, state: str, as_json: bool) -> None:
-    content = _row(asdict(request)) | {"state": state, "before": request.state}
+def _show_changed(request: QueuedRequest, state: str, as_json: bool) -> None:
+    content = _row(request) | {"state": state, "before": request.state.value}
     _show("run/admin_changed.txt.j2", as_json, content)
 
 
-def _row(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values with times as ISO 8601."""
+def _row(request: QueuedRequest) -> dict[str, Any]:
+    """Return what is shown of a request, with times as ISO 8601."""
+    until, finished = request.not_before, request.finished_at
     return {
-        name: value.isoformat(timespec="seconds") if isinstance(value, datetime) else value
-        for name, value in values.items()
+        "id": request.id,
+        "run": request.run,
+        "kind": request.kind,
+        "state": request.state.value,
+        "repository": request.conversation.rpartition("#")[0],
+        "number": request.trigger.number if request.trigger else None,
+        "attempts": request.attempts,
+        "outages": request.outages,
+        "not_before": until.isoformat(timespec="seconds") if until else None,
+        "finished_at": finished.isoformat(timespec="seconds") if finished else None,
     }

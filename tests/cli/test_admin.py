@@ -8,14 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select
 
 from resolver.cli.main import run
 from resolver.controller.control import Control, Stop
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.admin import OPERATOR
 from resolver.entrypoints.webhook.commands import CommentCommands
-from resolver.entrypoints.webhook.executors import EXECUTORS
 from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestQueue
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.models.run import Actor, Trigger, TriggerKind
@@ -152,24 +150,3 @@ def test_no_database_is_created_where_there_is_none(admin: Admin, tmp_path: Path
     admin.environment["RESOLVER_DATABASE_URL"] = f"sqlite:///{tmp_path}/new.db"
     assert "there is no database" in admin.text("runs", code=2)
     assert not (tmp_path / "new.db").exists()
-
-
-def test_the_processes_of_a_machine_are_drained(admin: Admin) -> None:
-    assert "no process that executes requests is registered" in admin.text("drain", code=2)
-    with admin.database.writing() as connection:
-        for id, host in (("first", "a"), ("second", "b"), ("third", "b")):
-            connection.exec_driver_sql(
-                "INSERT INTO resolver_executors "
-                f"(id, host, lease_until, draining) VALUES ('{id}', '{host}', 1, false)"
-            )
-
-    def draining() -> set[str]:
-        with admin.database.reading() as connection:
-            return set(connection.scalars(select(EXECUTORS.c.id).where(EXECUTORS.c.draining)))
-
-    assert "registered on c" in admin.text("drain", "c", code=2)
-    assert "1 process starts nothing more. Active" in admin.text("drain", "a")
-    assert draining() == {"first"}
-    assert admin.json("drain", "b") == {"processes": 2}
-    assert "3 processes start nothing more" in admin.text("drain")
-    assert draining() == {"first", "second", "third"}

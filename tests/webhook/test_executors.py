@@ -142,14 +142,6 @@ def test_an_executor_that_ends_writes_nothing_more(database: ServerDatabase) -> 
     assert other.find_dead({ending.id}) == {ending.id}
 
 
-def test_an_executor_knows_that_the_operator_drains_it(database: ServerDatabase) -> None:
-    executor = RegisteredExecutor(database)
-    executor.register()
-    assert not executor.is_draining()
-    change(database, update(EXECUTORS).values(draining=True))
-    assert executor.is_draining()
-
-
 def test_a_heartbeat_that_finds_its_lease_taken_ends_the_executor(
     database: ServerDatabase,
 ) -> None:

@@ -141,16 +141,3 @@ def test_the_waits_grow_up_to_a_bound_and_end() -> None:
     second = started(reports.trigger(), 2, outage_began=now).request
     assert next_retry_wait(second, RETRY, now + RETRY) is None
     assert next_retry_wait(started(reports.trigger()).request, timedelta(0), now) is None
-
-
-def test_retries_end_although_the_clock_was_set_back() -> None:
-    now = utc_now()
-    began = now + timedelta(days=400)
-    waits = [
-        next_retry_wait(started(reports.trigger(), attempt, outage_began=began).request, RETRY, now)
-        for attempt in range(2, 20)
-    ]
-    lasting = [wait for wait in waits if wait is not None]
-    assert FIRST_RETRY_WAIT + sum(lasting, timedelta(0)) >= RETRY, "it is retried for that time"
-    assert waits[len(lasting) :] == [None] * (len(waits) - len(lasting))
-    assert len(lasting) < len(waits)

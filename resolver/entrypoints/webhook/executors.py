@@ -11,14 +11,12 @@ https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html
 """
 
 import logging
-import socket
 import threading
 import time
 import uuid
 from collections.abc import Callable
 
 from sqlalchemy import (
-    Boolean,
     Column,
     Connection,
     Float,
@@ -51,12 +49,10 @@ EXECUTORS = Table(
     "resolver_executors",
     TABLES,
     Column("id", String(36), primary_key=True),
-    Column("host", String(255), nullable=False),
     Column("lease_until", Float, nullable=False),
-    Column("draining", Boolean, nullable=False, default=False),
 )
-"""One row for each process that executes requests. draining: it is to start nothing more.
-lease_until: seconds since 1970 by the clock of the database."""
+"""One row for each process that executes requests. lease_until: seconds since 1970 by the clock of
+the database."""
 
 BootTime = Callable[[], float]
 """Returns seconds of a clock that also advances while the machine is suspended."""
@@ -143,7 +139,7 @@ class RegisteredExecutor:
         with self._database.writing() as connection:
             connection.execute(delete(EXECUTORS).where(EXECUTORS.c.id == predecessor))
             lease_until = database_time(connection) + self._lease
-            row = {"id": self.id, "host": socket.gethostname()[:255], "lease_until": lease_until}
+            row = {"id": self.id, "lease_until": lease_until}
             connection.execute(insert(EXECUTORS).values(row))
         self.fence.extend(requested_at, self._lease)
 
@@ -191,12 +187,6 @@ class RegisteredExecutor:
             # A lease can't be renewed once its row is removed.
             connection.execute(delete(EXECUTORS).where(EXECUTORS.c.lease_until <= now))
             return others - set(connection.scalars(select(EXECUTORS.c.id)))
-
-    def is_draining(self) -> bool:
-        """Return True if the operator wants this process to start nothing more."""
-        query = select(EXECUTORS.c.draining).where(EXECUTORS.c.id == self.id)
-        with self._database.reading() as connection:
-            return bool(connection.scalar(query))
 
     def end_writes(self) -> None:
         """Let this process write nothing more. Its lease is not renewed from now on."""

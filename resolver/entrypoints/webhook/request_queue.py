@@ -491,24 +491,12 @@ MAX_RETRY_WAIT = timedelta(minutes=30)
 
 def retry_end(request: NewRequest, retry: timedelta, now: datetime) -> datetime:
     """Return the time after which the request is not repeated any more, even if the outage
-    continues.
-
-    An outage that began in the future began before the clock was set back. It has lasted at least
-    as long as the waits until now.
-    """
-    began = request.outage_began or now
-    if began > now:
-        began = now - sum(map(_wait_after, range(request.outages)), timedelta(0))
-    return began + retry
+    continues."""
+    return (request.outage_began or now) + retry
 
 
 def next_retry_wait(request: NewRequest, retry: timedelta, now: datetime) -> timedelta | None:
     """Return the delay until the next attempt; None if the time for retries has passed."""
     if now >= retry_end(request, retry, now):
         return None
-    return _wait_after(request.outages)
-
-
-def _wait_after(outages: int) -> timedelta:
-    """Return the delay after that many earlier outages of the same request."""
-    return min(FIRST_RETRY_WAIT * (1 << min(outages, 20)), MAX_RETRY_WAIT)
+    return min(FIRST_RETRY_WAIT * (1 << min(request.outages, 20)), MAX_RETRY_WAIT)

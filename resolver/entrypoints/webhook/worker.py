@@ -225,9 +225,6 @@ class Worker:
                 name = f"{request.new.name}.given-up"
                 self._queue.add(NewRequest(name, RequestKind.GIVE_UP, request.trigger))
             self._reported.add(request.id)
-        if self._executor.is_draining() and not self._is_stopping.is_set():
-            logger.info("this process starts nothing more, because the operator drains it")
-            self._stop_polling()
 
     def _return_to_queue(self, executors: list[str]) -> None:
         try:
