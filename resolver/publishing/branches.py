@@ -11,13 +11,15 @@ https://docs.github.com/en/authentication/managing-commit-signature-verification
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 from resolver.config.templates import render
-from resolver.errors import BranchTaken, ForgeError, ResolverError, WorkspaceError
+from resolver.errors import BranchTaken, ForgeError, PushRefused, ResolverError, WorkspaceError
 from resolver.events.run_log import BRANCH_STAGE
 from resolver.git.objects import read_new_blobs, read_new_commits
 from resolver.git.push import (
     branch_name,
+    fetch_tip,
     free_branch,
     list_branches,
     push_commit,
@@ -68,6 +70,53 @@ def _as_push_refusal(error: ForgeError) -> ResolverError:
 
 MAX_ATTEMPTS = 5
 """Maximum number of attempts if others write to the branch at the same time."""
+
+UnavailableReason = Literal[
+    "moved",
+    "rewritten",
+    "gone",
+    "closed",
+    "protected",
+    "base",
+    "fork_gone",
+    "fork_locked",
+    "fork_unreadable",
+    "job_token",
+    "rejected",
+]
+"""Why a change can't be pushed to a branch; `run/unavailable.j2` has the sentences."""
+
+_NO_TARGET = frozenset({"gone", "closed", "fork_gone"})
+"""Reasons for which no pull request can be opened against the branch either."""
+
+
+class BranchUnavailable(Exception):
+    """Raised if the change can't be pushed to an existing branch.
+
+    branch: its name.
+    detail: what the server said about it, "" for nothing.
+    next_step: what a person can do so that it can be pushed; "" if there is nothing.
+    """
+
+    def __init__(
+        self, reason: UnavailableReason, branch: str, detail: str = "", next_step: str = ""
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.branch = branch
+        self.detail = detail
+        self.next_step = next_step
+
+    @property
+    def why(self) -> str:
+        """The reason for people, as the end of a sentence that starts with "because"."""
+        values = {"reason": self.reason, "branch": self.branch, "detail": self.detail}
+        return render("run/unavailable.j2", **values).strip()
+
+    @property
+    def branch_exists(self) -> bool:
+        """Whether a pull request can be opened against the branch."""
+        return self.reason not in _NO_TARGET
 
 
 def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, PushedCommit]:
@@ -155,49 +204,74 @@ def push_to_branch(
     return PushedCommit(commit)
 
 
+def fetch_branch(builder: CommitBuilder, branch: str, url: str) -> str:
+    """Fetch the commit that an existing branch holds now, and return its id.
+
+    url: of its repository, which may be a fork. Raises BranchUnavailable if the branch is gone, or
+    the fork can't be read.
+    """
+    request = builder.request
+    try:
+        tip = fetch_tip(builder.workspace.git, url, branch, request.credential())
+    except WorkspaceError as error:
+        if url == request.task.source:
+            raise
+        raise BranchUnavailable("fork_unreadable", branch, error.what) from error
+    if tip is None:
+        raise BranchUnavailable("gone", branch)
+    return tip
+
+
 def advance_branch(
     builder: CommitBuilder,
     start: str,
     branch: str,
-    read_tip: Callable[[], str],
+    url: str,
     build: Callable[[str], str | None],
-    push: Callable[[str, str], PushedCommit | None],
-) -> PushedCommit | None:
-    """Build a commit on the tip of a branch and push it; return None if none can be built.
+) -> PushedCommit:
+    """Build a commit on the tip of an existing branch at `url` and push it.
 
-    In that case, the branch is left unchanged. If there is nothing to push, because somebody else
-    has made the same change or nothing has changed, the result is the tip, with `is_unchanged`.
+    If there is nothing to push, because somebody else has made the same change or nothing has
+    changed, the result is the tip, with `is_unchanged`.
 
     start: a commit of the branch. If there is a commit of this run after it, an interrupted attempt
         has pushed that, and it is the result.
-    branch: name of the branch, for messages.
-    read_tip: returns the commit that the branch holds now.
     build: returns the commit to push for the tip in its argument; the tip itself if there is
-        nothing to push.
-    push: moves the branch to the commit in the first argument if it holds the one in the second. It
-        returns the commit that the branch then holds, or None if it was moved in between.
+        nothing to push; None if no commit can be built on it.
 
-    Raises the errors of these functions, and ForgeError if the branch is moved during each of
-    MAX_ATTEMPTS attempts.
+    Raises BranchUnavailable if the branch is gone, nothing can be built on it, or it refuses the
+    push; then it is left unchanged. Raises PushRefused if the server refuses all pushes, and
+    ForgeError if the branch is moved during each of MAX_ATTEMPTS attempts.
     """
     # Optimistic concurrency: read the tip, build a commit on top of it, and push that on condition
     # that the branch still has this tip. A branch that was pushed to in between starts the next
     # round.
     for _ in range(MAX_ATTEMPTS):
-        tip = read_tip()
+        tip = fetch_branch(builder, branch, url)
         if own_commit := builder.find_own_commit(start, tip):
             return PushedCommit(own_commit)
         new_commit = build(tip)
         if new_commit is None:
-            return None
+            raise BranchUnavailable("moved", branch)
         if new_commit == tip:
             return PushedCommit(tip, is_unchanged=True)
-        if pushed := push(new_commit, tip):
+        try:
+            pushed = push_to_branch(builder, new_commit, branch, url, tip)
+        except PushRefused as refused:
+            if url == builder.request.task.source and not refused.branch_only:
+                raise
+            raise push_rejected(branch, refused) from refused
+        if pushed:
             return pushed
     raise ForgeError(
         f"{branch} received new pushes again and again",
         "try again when there is less activity on the branch",
     )
+
+
+def push_rejected(branch: str, refused: PushRefused) -> BranchUnavailable:
+    """Return the error for a branch that the server refuses to write."""
+    return BranchUnavailable("rejected", branch, refused.why, refused.next_step)
 
 
 def change_since(builder: CommitBuilder, earlier: Publication) -> PlannedChange | None:

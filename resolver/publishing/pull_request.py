@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from resolver.config.templates import render
-from resolver.errors import ForgeError, PushRefused, WorkspaceError
+from resolver.errors import ForgeError, WorkspaceError
 from resolver.git.merge import is_ancestor, merge
 from resolver.git.push import PREFIX, fetch_tip
 from resolver.git.tree import quote
@@ -16,17 +16,18 @@ from resolver.github.comments.report import Report
 from resolver.github.forge import ACTIONS_LOGIN, Forge
 from resolver.models.run import Publication, PullRequest
 from resolver.publishing.branches import (
+    BranchUnavailable,
+    UnavailableReason,
     advance_branch,
     change_since,
     create_branch,
-    push_to_branch,
+    fetch_branch,
 )
 from resolver.publishing.commit_builder import (
     CommitBuilder,
     PushedChange,
-    PushedCommit,
 )
-from resolver.publishing.push_to_pull_request import BranchUnavailable, publish_to_pull_request
+from resolver.publishing.push_to_pull_request import publish_to_pull_request
 from resolver.publishing.update_branch import publish_merge
 from resolver.security.invisible_text import with_invisible_shown
 
@@ -177,39 +178,23 @@ def _publish_on_earlier_branch(
     try:
         return _push_to_branch(builder, earlier, earlier.branch, earlier.commit), ()
     except BranchUnavailable as unavailable:
-        return None, (_explain_not_added(earlier, unavailable.why),)
-    except PushRefused as refused:
-        if not refused.branch_only:
-            raise
-        return None, (_explain_not_added(earlier, "protected"),)
+        return None, (_explain_not_added(earlier, unavailable.reason),)
 
 
 def _push_to_branch(
     builder: CommitBuilder, earlier: Publication, branch: str, published_commit: str
 ) -> PushedChange:
-    """Apply the change to the branch of the earlier run.
-
-    Raises BranchUnavailable with a reason that the template `run/not_added.md.j2` knows.
-    """
-    git, source = builder.workspace.git, builder.request.task.source
-
-    def read_tip() -> str:
-        tip = fetch_tip(git, source, branch, builder.request.credential())
-        if tip is None or not is_ancestor(git, published_commit, tip):
-            raise BranchUnavailable("rewritten")
-        return tip
-
-    def push(commit: str, tip: str) -> PushedCommit | None:
-        return push_to_branch(builder, commit, branch, source, tip)
-
-    read_tip()  # fetches the published commits into the clone, which `change_since` needs
+    """Apply the change to the branch of the earlier run. Raises BranchUnavailable."""
+    source = builder.request.task.source
+    # The published commits have to be in the clone before `change_since` compares with them.
+    tip = fetch_branch(builder, branch, source)
+    if not is_ancestor(builder.workspace.git, published_commit, tip):
+        raise BranchUnavailable("rewritten", branch)
     change = change_since(builder, earlier)
     if change is None:
-        raise BranchUnavailable("moved")
+        raise BranchUnavailable("moved", branch)
     build = partial(builder.apply, change)
-    applied = advance_branch(builder, change.parent, branch, read_tip, build, push)
-    if applied is None:
-        raise BranchUnavailable("moved")
+    applied = advance_branch(builder, change.parent, branch, source, build)
     if applied.is_unchanged:
         unchanged = {"how": "unchanged", "commit": applied.id, "comment_url": None}
         publication = earlier.model_copy(update=unchanged)
@@ -230,7 +215,7 @@ def _find_earlier_publication(builder: CommitBuilder) -> Publication:
     return Publication(branch=follows.branch, commit=follows.head, tree=tree, pull_request=pull)
 
 
-def _explain_not_added(earlier: Publication, reason: str) -> str:
+def _explain_not_added(earlier: Publication, reason: UnavailableReason) -> str:
     """Return a notice that says why the change was not added to the earlier branch."""
     pull = earlier.pull_request
     return render(

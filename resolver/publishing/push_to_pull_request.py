@@ -9,45 +9,29 @@ from functools import partial
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.errors import ForgeError, LogError, PushRefused, WorkspaceError
+from resolver.errors import ForgeError, LogError, PushRefused
 from resolver.git.merge import format_patch, is_ancestor
-from resolver.git.push import fetch_tip, require_push_access
+from resolver.git.push import require_push_access
 from resolver.github.forge import ACTIONS_LOGIN, Forge
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Publication, PublicationMethod, PullRequest
 from resolver.publishing.branches import (
+    BranchUnavailable,
     advance_branch,
     change_since,
     create_branch,
-    push_to_branch,
+    fetch_branch,
+    push_rejected,
 )
 from resolver.publishing.commit_builder import (
     CommitBuilder,
     PlannedChange,
     PushedChange,
-    PushedCommit,
 )
 from resolver.security.invisible_text import with_invisible_shown
 
-_CONFLICTS_WITH_CHANGE = "that can't be combined with the change automatically"
-
 MAX_PATCH_BYTES = 30_000
 """Maximum size in bytes of a patch that a comment shows. Longer ones are only kept with the run."""
-
-
-class BranchUnavailable(Exception):
-    """Raised if the change can't be pushed to the pull request's branch.
-
-    why: the reason, as the end of a sentence that starts with "because".
-    next_step: what a person can do so that it can be pushed; "" if there is nothing.
-    branch_exists: True if the branch still exists, so that a pull request can be opened against it.
-    """
-
-    def __init__(self, why: str, next_step: str = "", *, branch_exists: bool = True) -> None:
-        super().__init__(why)
-        self.why = why
-        self.next_step = next_step
-        self.branch_exists = branch_exists
 
 
 def require_allowed_branch(settings: Settings, pull: PullRequestContext) -> None:
@@ -57,15 +41,8 @@ def require_allowed_branch(settings: Settings, pull: PullRequestContext) -> None
     """
     if pull.is_fork:
         return
-    protected_branches = {
-        settings.base_branch: "the branch that base_branch names",
-        pull.default_branch: "the default branch",
-    }
-    if pull.head_branch and pull.head_branch in protected_branches:
-        raise BranchUnavailable(
-            f"{pull.head_branch} is {protected_branches[pull.head_branch]}, "
-            "and Resolver never pushes there"
-        )
+    if pull.head_branch and pull.head_branch in {settings.base_branch, pull.default_branch}:
+        raise BranchUnavailable("base", pull.head_branch)
 
 
 def refresh_pull_request(builder: CommitBuilder) -> CommitBuilder:
@@ -90,10 +67,10 @@ def refresh_pull_request(builder: CommitBuilder) -> CommitBuilder:
         }
     )
     if not source.is_open:
-        raise BranchUnavailable("it has been merged or closed", branch_exists=False)
+        raise BranchUnavailable("closed", source.branch)
     require_allowed_branch(builder.request.settings, current)
     if source.is_protected:
-        raise BranchUnavailable(f"its branch {source.branch} is protected")
+        raise BranchUnavailable("protected", source.branch)
     if source.is_fork:
         _require_fork(source, builder.forge)
     return replace(builder, workspace=replace(builder.workspace, pull=current))
@@ -109,31 +86,19 @@ def require_push(builder: CommitBuilder) -> None:
     try:
         require_push_access(git, pull.head, pull.head_branch, push_url(builder), credential)
     except PushRefused as refused:
-        raise _push_rejected(pull, refused) from refused
-
-
-def _push_rejected(pull: PullRequestContext, refused: PushRefused) -> BranchUnavailable:
-    branch = f"{pull.head_branch} of {pull.head_repository}"
-    return BranchUnavailable(
-        f"GitHub rejected the push to {branch}: {refused.why}", refused.next_step
-    )
+        raise push_rejected(pull.head_branch, refused) from refused
 
 
 def _require_fork(source: PullRequestSource, forge: Forge) -> None:
     """Raise BranchUnavailable if nothing can be pushed to the fork."""
     if not source.repository:
-        raise BranchUnavailable("its repository no longer exists", branch_exists=False)
+        raise BranchUnavailable("fork_gone", source.branch)
     if not source.can_modify:
-        raise BranchUnavailable(
-            "its author does not let maintainers edit the fork's branch",
-            'ask its author to tick "Allow edits by maintainers" on the pull request',
-        )
+        next_step = 'ask its author to tick "Allow edits by maintainers" on the pull request'
+        raise BranchUnavailable("fork_locked", source.branch, next_step=next_step)
     if forge.whoami() == ACTIONS_LOGIN:
         # https://docs.github.com/en/actions/concepts/security/github_token
-        raise BranchUnavailable(
-            "the token of a GitHub Actions job can write to its own repository alone, and the "
-            "branch is in a fork"
-        )
+        raise BranchUnavailable("job_token", source.branch)
 
 
 def push_url(builder: CommitBuilder) -> str:
@@ -168,18 +133,7 @@ def advance_pull_request(
     Raises BranchUnavailable if nothing can be built or pushed.
     """
     branch = get_pull_request(builder).head_branch
-    applied = advance_branch(
-        builder,
-        start,
-        branch,
-        lambda: fetch_branch_tip(builder),
-        build,
-        lambda commit, tip: push_change(builder, commit, tip),
-    )
-    if applied is None:
-        raise BranchUnavailable(
-            f"somebody pushed to {branch} during the run, and {_CONFLICTS_WITH_CHANGE}"
-        )
+    applied = advance_branch(builder, start, branch, push_url(builder), build)
     how = "unchanged" if applied.is_unchanged else method
     return PushedChange(published_change(builder, applied.id, how), notices=applied.notices)
 
@@ -201,53 +155,18 @@ def plan_change(builder: CommitBuilder) -> PlannedChange:
     request, pull = builder.request, get_pull_request(builder)
     continuation, patch = request.continuation, request.patch
     git, full_change = builder.workspace.git, PlannedChange(pull.head, patch.tree)
+    branch = pull.head_branch
     earlier = continuation.publication if continuation else Publication()
-    if not earlier.commit or not is_ancestor(git, earlier.commit, fetch_branch_tip(builder)):
+    if not earlier.commit:
+        return full_change
+    if not is_ancestor(git, earlier.commit, fetch_branch(builder, branch, push_url(builder))):
         return full_change
     if not is_ancestor(git, pull.head, earlier.commit) or earlier.commit == pull.head:
         return full_change
     change = change_since(builder, earlier)
     if change is None:
-        raise BranchUnavailable(
-            f"others pushed to {pull.head_branch} in the meantime, and {_CONFLICTS_WITH_CHANGE}"
-        )
+        raise BranchUnavailable("moved", branch)
     return change
-
-
-def fetch_branch_tip(builder: CommitBuilder) -> str:
-    """Return the commit that the branch holds now.
-
-    Raises BranchUnavailable if the branch is gone, or a fork can't be read.
-    """
-    pull = get_pull_request(builder)
-    try:
-        credential = builder.request.credential()
-        tip = fetch_tip(builder.workspace.git, push_url(builder), pull.head_branch, credential)
-    except WorkspaceError as error:
-        if not pull.is_fork:
-            raise
-        raise BranchUnavailable(f"the fork can't be read ({error.what})") from error
-    if tip is None:
-        raise BranchUnavailable(
-            f"its branch {pull.head_branch} no longer exists", branch_exists=False
-        )
-    return tip
-
-
-def push_change(builder: CommitBuilder, commit: str, tip: str) -> PushedCommit | None:
-    """Move the pull request's branch from `tip` to the commit.
-
-    Returns the commit that the branch then holds, None if it was moved in between. Raises
-    BranchUnavailable if the server rejects the push for a reason that doesn't apply to other
-    branches, else PushRefused.
-    """
-    pull = get_pull_request(builder)
-    try:
-        return push_to_branch(builder, commit, pull.head_branch, push_url(builder), tip)
-    except PushRefused as refused:
-        if not (pull.is_fork or refused.branch_only):
-            raise
-        raise _push_rejected(pull, refused) from refused
 
 
 def separate_branch(

@@ -40,9 +40,9 @@ from resolver.models.run import (
     RunState,
     Task,
 )
+from resolver.publishing.branches import BranchUnavailable
 from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.push_to_pull_request import (
-    BranchUnavailable,
     advance_pull_request,
     get_pull_request,
     plan_change,
@@ -214,12 +214,10 @@ def _publish_merge(builder: CommitBuilder) -> PushedChange:
     pull = get_pull_request(builder)
     merge_commit = builder.commit(builder.request.patch.tree, pull.head, pull.base)
 
-    def build(tip: str) -> str:
+    def build(tip: str) -> str | None:
         # The conflicts were resolved for one pair of commits. On another tip the resolution might
         # not apply, so unlike other changes, it is not applied to a branch that has moved.
-        if tip != pull.head:
-            raise BranchUnavailable(f"somebody pushed to {pull.head_branch} during the run")
-        return merge_commit
+        return merge_commit if tip == pull.head else None
 
     try:
         builder = refresh_pull_request(builder)

@@ -237,6 +237,7 @@ def test_a_missing_repository_is_reported(server: str, tmp_path: Path) -> None:
         empty = server.replace("project", "empty")
         error = _fails(empty, tmp_path / f"{branch}", branch=branch, credential=credential)
         assert "no commit on its default branch" in error.what
+        assert error.next_step == "push a first commit, then ask again"
     refused = _fails("http://127.0.0.1:9/a/b", tmp_path / "4")
     assert "network" in refused.next_step
 

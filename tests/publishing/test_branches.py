@@ -1,6 +1,5 @@
 """Tests of putting a change on a branch to which others may push in the meantime."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,7 @@ from resolver.config.settings import Settings, load_settings
 from resolver.errors import ForgeError, PolicyViolation, PushRefused
 from resolver.git.workspace import Workspace
 from resolver.models.repository import PublishedCommit
-from resolver.publishing.branches import (
-    MAX_ATTEMPTS,
-    advance_branch,
-    push_signed_commits,
-)
+from resolver.publishing.branches import push_signed_commits
 from resolver.publishing.commit_builder import CommitBuilder, PlannedChange, PushedCommit
 from tests.git.scenario import commit_all, make_repository, plain_git, write
 from tests.parts.memory_forge import MemoryForge
@@ -103,59 +98,6 @@ def test_a_rename_by_others_can_not_carry_a_change_into_a_workflow(moving: Movin
     late = moving.fetched(commit_all(moving.source, "Move"))
     with pytest.raises(PolicyViolation, match=r"during the run, .*workflows/calc\.yml"):
         moving.builder.apply(moving.change, late)
-
-
-def advanced(
-    moving: Moving, tips: list[str], push: Callable[[str, str], PushedCommit | None]
-) -> PushedCommit | None:
-    """Advance a branch that holds each of the tips in turn, and then the last one."""
-    return advance_branch(
-        moving.builder,
-        moving.start,
-        "agent/12",
-        lambda: tips.pop(0) if len(tips) > 1 else tips[0],
-        lambda tip: moving.builder.apply(moving.change, tip),
-        push,
-    )
-
-
-def test_a_commit_is_built_anew_on_a_branch_that_was_moved_in_between(moving: Moving) -> None:
-    late = moving.pushed("late.txt", "x\n")
-
-    def push(commit: str, tip: str) -> PushedCommit | None:
-        return PushedCommit(commit) if tip == late else None
-
-    done = advanced(moving, [moving.start, late], push)
-    assert done is not None and not done.is_unchanged
-    assert moving.git("rev-parse", f"{done.id}^") == late
-
-
-def test_the_commit_of_somebody_else_is_not_pushed_as_ours(moving: Moving) -> None:
-    late = moving.pushed("calc.py", f"first\n{LINES}")
-    pushes: list[str] = []
-    done = advanced(moving, [late], lambda commit, tip: pushes.append(commit))
-    assert done == PushedCommit(late, is_unchanged=True) and pushes == []
-
-
-def test_the_commit_of_an_interrupted_attempt_is_the_result(moving: Moving) -> None:
-    own = moving.builder.commit(moving.change.tree, moving.start)
-    pushes: list[str] = []
-    done = advanced(moving, [own], lambda commit, tip: pushes.append(commit))
-    assert done == PushedCommit(own) and pushes == []
-
-
-def test_a_branch_that_can_not_take_the_change_is_not_pushed_to(moving: Moving) -> None:
-    late = moving.pushed("calc.py", f"other\n{LINES}")
-    pushes: list[str] = []
-    assert advanced(moving, [late], lambda commit, tip: pushes.append(commit)) is None
-    assert pushes == []
-
-
-def test_attempts_on_a_branch_that_never_rests_are_limited(moving: Moving) -> None:
-    pushes: list[str] = []
-    with pytest.raises(ForgeError, match="received new pushes again and again"):
-        advanced(moving, [moving.start], lambda commit, tip: pushes.append(commit))
-    assert len(pushes) == MAX_ATTEMPTS
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,10 @@ from resolver.git.push import fetch_tip
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Patch, Publication, PullRequest
+from resolver.publishing.branches import MAX_ATTEMPTS, BranchUnavailable
 from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.pull_request import propose
-from resolver.publishing.push_to_pull_request import (
-    BranchUnavailable,
-    publish_to_pull_request,
-    require_push,
-)
+from resolver.publishing.push_to_pull_request import publish_to_pull_request, require_push
 from resolver.publishing.update_branch import (
     publish_clean_merge,
     publish_merge,
@@ -172,12 +169,51 @@ def test_the_same_change_of_somebody_else_is_not_reported_as_pushed(branch: Bran
     assert branch.tip() == pushed_commit
 
 
+def pushing_before_each_push(builder: CommitBuilder, pushes: list[Callable[[], str]]) -> Any:
+    """Return the builder of a run with which somebody pushes immediately before it does."""
+
+    def before_push() -> None:
+        if pushes:
+            pushes.pop()()
+
+    return replace(builder, request=replace(builder.request, before_push=before_push))
+
+
+def test_a_commit_is_built_anew_on_a_branch_that_was_moved_in_between(branch: Branch) -> None:
+    late: list[str] = []
+    pushes = [lambda: late.append(branch.commit({"late.py": "1\n"}))]
+    done = publish_to_pull_request(pushing_before_each_push(branch.builder(CHANGE), pushes))
+    assert (done.publication.how, done.publication.commit) == ("pushed", branch.tip())
+    assert branch.parents() == late
+
+
+def test_attempts_on_a_branch_that_never_rests_are_limited(branch: Branch) -> None:
+    tips: list[str] = []
+    pushes = [
+        lambda n=n: tips.append(branch.commit({"late.py": f"{n}\n"}))
+        for n in range(MAX_ATTEMPTS + 1)
+    ]
+    with pytest.raises(ForgeError, match="received new pushes again and again"):
+        publish_to_pull_request(pushing_before_each_push(branch.builder(CHANGE), pushes))
+    assert len(tips) == MAX_ATTEMPTS and branch.tip() == tips[-1]
+
+
+def test_a_change_that_an_interrupted_attempt_has_pushed_is_not_pushed_again(
+    branch: Branch,
+) -> None:
+    builder = branch.builder(CHANGE)
+    first = publish_to_pull_request(builder)
+    later = branch.commit({"half.py": "2\n"})
+    assert publish_to_pull_request(builder).publication == first.publication
+    assert branch.tip() == later
+
+
 def test_a_fork_that_the_token_can_not_push_to_gets_a_patch(fork: Branch) -> None:
     fork.github.add_user("eve")
     builder = fork.builder(CHANGE, token=fork.github.token_for("eve"))
     done = publish_to_pull_request(builder)
     assert (done.publication.how, done.publication.branch) == ("patch", None)
-    assert "rejected the push to half of zoe/demo" in done.publication.why
+    assert "rejected the push to half: the token may not push there" in done.publication.why
     assert "+0.5" in done.publication.patch
     assert fork.tip() == fork.head
 
@@ -356,8 +392,9 @@ def test_a_conflict_that_the_agent_did_not_edit_leaves_the_merge_unverified(
 def test_an_update_of_a_fork_that_the_token_can_not_push_to_is_refused(fork: Branch) -> None:
     fork.github.add_user("eve")
     builder = fork.builder({}, token=fork.github.token_for("eve"))
-    with pytest.raises(BranchUnavailable, match="the token may not push there"):
+    with pytest.raises(BranchUnavailable) as unavailable:
         require_push(builder)
+    assert unavailable.value.reason == "rejected"
     with pytest.raises(Refused, match="the token may not push there"):
         require_publishable_update(builder)
 

@@ -10,9 +10,9 @@ from resolver.config.settings import Settings
 from resolver.git.workspace import Workspace
 from resolver.github.forge import ACTIONS_LOGIN
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
+from resolver.publishing.branches import BranchUnavailable
 from resolver.publishing.commit_builder import CommitBuilder
 from resolver.publishing.push_to_pull_request import (
-    BranchUnavailable,
     published_change,
     push_url,
     refresh_pull_request,
@@ -31,20 +31,11 @@ PULL = PullRequestContext(
 SETTINGS = Settings(base_branch="develop")
 
 
-@pytest.mark.parametrize(
-    ("head", "reason"),
-    [
-        ("main", "main is the default branch, and Resolver never pushes there"),
-        (
-            "develop",
-            "develop is the branch that base_branch names, and Resolver never pushes there",
-        ),
-    ],
-)
-def test_branches_that_work_is_merged_into_are_not_pushed_to(head: str, reason: str) -> None:
+@pytest.mark.parametrize("head", ["main", "develop"])
+def test_branches_that_work_is_merged_into_are_not_pushed_to(head: str) -> None:
     with pytest.raises(BranchUnavailable) as refused:
         require_allowed_branch(SETTINGS, PULL.model_copy(update={"head_branch": head}))
-    assert refused.value.why == reason
+    assert refused.value.why == f"work is merged into {head}, and Resolver never pushes there"
     assert refused.value.branch_exists, "a pull request can be opened against it"
 
 
@@ -130,8 +121,9 @@ def test_a_branch_that_may_not_be_pushed_to_is_refused_with_the_reason(
     branch_exists: bool,
     next_step: str,
 ) -> None:
-    with pytest.raises(BranchUnavailable, match=reason) as refused:
+    with pytest.raises(BranchUnavailable) as refused:
         refreshed(source, **settings)
+    assert reason in refused.value.why
     assert refused.value.branch_exists is branch_exists
     assert refused.value.next_step.startswith(next_step)
     assert bool(refused.value.next_step) == bool(next_step)
@@ -175,7 +167,7 @@ def fork(tmp_path: Path) -> Fork:
 
 def test_a_forks_change_is_a_patch_and_no_branch(fork: Fork) -> None:
     builder = builder_for(fork.workspace)
-    unavailable = BranchUnavailable("its author does not let maintainers edit it")
+    unavailable = BranchUnavailable("fork_locked", "half")
     published = separate_branch(builder, fork.edited, unavailable).publication
     assert (published.how, published.branch, published.why) == ("patch", None, unavailable.why)
     assert "Subject: [PATCH] Edit the workflow" in published.patch
