@@ -264,17 +264,14 @@ def workspace_at_branch(
     depth: number of levels of history, 0 for all. Raises WorkspaceError if there is
     no such branch.
     """
-    git = workspace.git
-    ref = check_branch(git, branch)
+    ref = check_branch(workspace.git, branch)
     listing = list_refs(workspace.source, [ref], credential)
     if ref not in listing.refs:
         raise WorkspaceError(
             f"there is no branch {branch} to start from, which the setting base_branch names",
             "correct base_branch, or create the branch",
         )
-    remote = Remote(workspace.source, credential)
-    fetch_tips(git, remote, [Tip(STARTS_AT_REF, listing.refs[ref], ref, depth)])
-    base = git.text("rev-parse", f"{STARTS_AT_REF}^{{commit}}")
+    base = _fetch_commit(workspace, Tip(STARTS_AT_REF, listing.refs[ref], ref, depth), credential)
     return replace(workspace, base=base, branch=branch, default=workspace.base)
 
 
@@ -286,14 +283,11 @@ def workspace_at_pull_request(
     depth: number of levels of history, 0 for all. Raises WorkspaceError if the commit
     doesn't exist any more.
     """
-    git = workspace.git
     head_ref = f"refs/pull/{pull.number}/head"
     listing = list_refs(workspace.source, [head_ref], credential)
     # Use the ref if it still points to the commit: not every server serves commits by id.
     name = head_ref if listing.refs.get(head_ref) == pull.head else check_commit(pull.head)
-    remote = Remote(workspace.source, credential)
-    fetch_tips(git, remote, [Tip(STARTS_AT_REF, pull.head, name, depth)])
-    base = git.text("rev-parse", f"{STARTS_AT_REF}^{{commit}}")
+    base = _fetch_commit(workspace, Tip(STARTS_AT_REF, pull.head, name, depth), credential)
     if base != pull.head:
         raise WorkspaceError(f"pull request #{pull.number} was pushed to just now", "run it again")
     return replace(
@@ -309,11 +303,15 @@ def with_default_branch(
     Does nothing if the clone is at the default branch. depth: number of levels of
     history, 0 for all. Raises WorkspaceError if the fetch fails.
     """
-    git = workspace.git
     listing = list_refs(workspace.source, [], credential)
     default = listing.default
     if default is None or default == f"refs/heads/{workspace.branch}":
         return workspace
-    remote = Remote(workspace.source, credential)
-    fetch_tips(git, remote, [Tip(TRUSTED_REF, listing.refs[default], default, depth)])
-    return replace(workspace, default=git.text("rev-parse", f"{TRUSTED_REF}^{{commit}}"))
+    tip = Tip(TRUSTED_REF, listing.refs[default], default, depth)
+    return replace(workspace, default=_fetch_commit(workspace, tip, credential))
+
+
+def _fetch_commit(workspace: Workspace, tip: Tip, credential: Credential | None) -> str:
+    """Fetch the tip into the clone and return the commit that its ref then points to."""
+    fetch_tips(workspace.git, Remote(workspace.source, credential), [tip])
+    return workspace.git.text("rev-parse", f"{tip.ref}^{{commit}}")
