@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import docker
 import pytest
+import yaml
 
 from resolver.events.lifecycle import RunStarted
 from resolver.events.log import read_log
 from resolver.events.observations import CmdOutput
 from tests.action.conftest import set_up
+from tests.action.image import ROOT
 from tests.action.scenario import MODEL_KEY, REPOSITORY, RUNNER, Scenario
 from tests.attacks.canaries import files_below, leaks
 from tests.parts.run_action import ActionRun
@@ -72,20 +74,11 @@ def test_it_is_said_that_ci_does_not_start_by_itself(done: Done) -> None:
     assert "app-id" in comment
 
 
-def test_the_outputs_are_those_of_action_yml(done: Done) -> None:
+def test_the_job_gets_the_outputs_of_action_yml(done: Done) -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    assert done.run.outputs.keys() == action["outputs"].keys()
     [pull] = done.scenario.pulls()
-    assert done.run.outputs == {
-        "state": "finished",
-        "branch": f"agent/issue-{done.scenario.issue.number}-add-subtracts",
-        "pull-request-number": str(pull.number),
-        "pull-request-url": done.run.outputs["pull-request-url"],
-        "cost": "0.0004",
-        "iterations": "4",
-        "output": "resolver-output",
-        "outcome": "resolver-output/outcome.json",
-        "events": "resolver-output/events.jsonl",
-    }
-    assert done.run.outputs["pull-request-url"].endswith(f"/{REPOSITORY}/pull/{pull.number}")
+    assert done.run.outputs["pull-request-number"] == str(pull.number)
 
 
 def test_a_later_step_can_read_and_remove_all_files(done: Done) -> None:

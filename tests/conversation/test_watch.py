@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
-from pathlib import Path
 
 import pytest
 
@@ -155,14 +154,7 @@ def sent_by(login: str, command: Command, *, is_bot: bool = False) -> Trigger:
     return reports.trigger(actor=Actor(login=login, is_bot=is_bot), command=command)
 
 
-class ForgeOfReaders(MemoryForge):
-    """A forge on which nobody has write access."""
-
-    def permission(self, login: str) -> str:
-        return "read"
-
-
-READERS = ForgeOfReaders(Path("issue.md"), "main")
+READERS = MemoryForge(level="read")
 BOTS_ALLOWED = AccessPolicy(users=("ci[bot]",))
 
 

@@ -18,9 +18,12 @@ from tests.github import reports
 PULL = PullRequest(title="Mend it", body="", number=7, url="https://github.com/octo/demo/pull/7")
 
 
-def run_request(folder: Path) -> RunRequest:
-    """Return a request in an issue of a repository on GitHub, which is not waited for."""
-    impatient = {"RESOLVER_PACE": '{"github_writes": 0}'}
+def run_request(folder: Path, **environment: str) -> RunRequest:
+    """Return a request in an issue of a repository on GitHub, which is not waited for.
+
+    environment: the settings, as variables.
+    """
+    impatient = {"RESOLVER_PACE": '{"github_writes": 0}', **environment}
     return RunRequest(
         trigger=reports.trigger(),
         run="run-1",

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from resolver.config.settings import load_settings
 from resolver.errors import WorkspaceError
 from resolver.runs.common import environment_secrets
 from resolver.runs.prepare import _clone_workspace, clone, configure
@@ -25,13 +24,7 @@ def prepared(folder: Path, files: dict[str, str], **settings: str) -> PreparedRu
     checkout = make_checkout(folder / "calc", {"calc.py": "x = 1\n", **files})
     git(checkout, "branch", "develop")
     environment = {f"RESOLVER_{name.upper()}": value for name, value in settings.items()}
-    return configured(with_settings(run_request(folder), environment), checkout, folder)
-
-
-def with_settings(request: RunRequest, environment: dict[str, str]) -> RunRequest:
-    return replace(
-        request, load_settings=lambda repository: load_settings({}, environment, repository)
-    )
+    return configured(run_request(folder, **environment), checkout, folder)
 
 
 def configured(request: RunRequest, checkout: Path, folder: Path) -> PreparedRun:
@@ -83,7 +76,7 @@ def test_the_agent_that_a_slash_calls_does_the_work(tmp_path: Path) -> None:
     request = run_request(tmp_path)
     request = replace(request, trigger=request.trigger.model_copy(update={"named": "notes"}))
     checkout = make_checkout(tmp_path / "calc", {".agents/agents/notes.md": NOTES})
-    assert configured(with_settings(request, {}), checkout, tmp_path).settings.agent == "notes"
+    assert configured(request, checkout, tmp_path).settings.agent == "notes"
 
 
 def test_a_resumed_run_on_another_branch_trusts_the_files_of_the_default_branch(
@@ -92,7 +85,7 @@ def test_a_resumed_run_on_another_branch_trusts_the_files_of_the_default_branch(
     """The commit that a log started from may be of any branch, whose settings do not count."""
     github.create_repository("octo/demo", {"trusted.txt": "of main\n"})
     base = github.commit("octo/demo", "develop", {"trusted.txt": "of develop\n"})
-    request = with_settings(run_request(tmp_path), {"GITHUB_SERVER_URL": github.server_url})
+    request = run_request(tmp_path, GITHUB_SERVER_URL=github.server_url)
     settings = request.load_settings({})
     source = settings.clone_url("octo/demo")
     task = reports.task(request.trigger, source=source, base_branch="develop")
@@ -109,7 +102,7 @@ def test_a_resumed_run_has_the_agent_of_its_log_and_not_that_of_the_settings(
 ) -> None:
     counter = "---\ndescription: Counts.\nread_only: true\n---\nCount.\n"
     checkout = make_checkout(tmp_path / "calc", {".agents/agents/counter.md": counter})
-    request = with_settings(run_request(tmp_path), {"RESOLVER_AGENT": "CodeActAgent"})
+    request = run_request(tmp_path, RESOLVER_AGENT="CodeActAgent")
     task = reports.task(request.trigger, source=str(checkout), base_branch="")
     started = sample.started().model_copy(update={"agent": "counter", "task": task})
     with run_log(tmp_path / "events.jsonl") as log:
@@ -123,7 +116,7 @@ def test_a_resumed_run_has_the_agent_of_its_log_and_not_that_of_the_settings(
 
 def test_a_run_has_the_budget_that_its_request_reserves(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "calc", {"calc.py": "x = 1\n"})
-    request = replace(with_settings(run_request(tmp_path), {}), budget=0.35)
+    request = replace(run_request(tmp_path), budget=0.35)
     made = configured(request, checkout, tmp_path)
     assert (made.settings.max_budget, made.max_cost) == (0.35, 0.35)
 

@@ -62,14 +62,6 @@ def scenario(
     assert made.token.encode() not in wire, "the token was written to a file"
 
 
-def limited(scenario: Continuing, **environment: str) -> Ended:
-    """A run that has made the change and ends at its limit of two replies."""
-    scenario.endpoint.script(FIX, bash("echo looked"))
-    done = scenario.ask("@agent please fix this", **LIMIT, **environment)
-    assert done.exit_code == 4, done.stdout + done.stderr
-    return done
-
-
 def events_of(done: Ended) -> list[dict[str, Any]]:
     lines = (done.output / "events.jsonl").read_bytes().splitlines()
     return [json.loads(line) for line in lines]
@@ -80,7 +72,9 @@ def test_a_run_continues_after_its_limit_and_a_fresh_request_adds_to_its_pull_re
 ) -> None:
     """Whole runs, because the second one rebuilds its work from the archived log of the first, and
     the third has to find and add to what the second opened."""
-    first = limited(scenario)
+    scenario.endpoint.script(FIX, bash("echo looked"))
+    first = scenario.ask("@agent please fix this", **LIMIT)
+    assert first.exit_code == 4, first.stdout + first.stderr
     assert scenario.kept() == [first.outcome["run"]]
     assert "`@agent continue +50 iterations`" in scenario.last_comment()
     scenario.endpoint.script(finish(SUMMARY))

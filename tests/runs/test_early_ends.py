@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from resolver.github.client.snapshot import SnapshotQuery
-from resolver.github.comments.report import Report
 from resolver.github.text.markers import Ending
 from resolver.models.run import Publication, Task, Trigger
 from resolver.runs.pipeline import run_pipeline
@@ -15,24 +14,7 @@ from tests.runs.plain_values import PULL, run_request
 
 
 @dataclass
-class RecordingForge(MemoryForge):
-    """A forge that keeps its final comments. level: everybody's permission."""
-
-    level: str = "write"
-    reports: tuple[Report, ...] = ()
-
-    def permission(self, login: str) -> str:
-        assert login == "alice"
-        return self.level
-
-    def comment(self, report: Report, seconds: float | None = None) -> str:
-        assert seconds is not None
-        object.__setattr__(self, "reports", (*self.reports, report))
-        return "https://github.com/octo/demo/issues/12#issuecomment-1"
-
-
-@dataclass
-class FullForge(RecordingForge):
+class FullForge(MemoryForge):
     """A forge during whose reading the disk of this machine becomes full."""
 
     def read(self, trigger: Trigger) -> Task:
@@ -40,7 +22,7 @@ class FullForge(RecordingForge):
 
 
 @dataclass
-class ForgeWithPushedWork(RecordingForge):
+class ForgeWithPushedWork(MemoryForge):
     """A forge on which an earlier attempt has pushed its commit without a final comment.
 
     requests: which requests for branches and commits it got.
@@ -60,7 +42,7 @@ class ForgeWithPushedWork(RecordingForge):
 
 
 def test_a_refusal_is_a_comment(tmp_path: Path) -> None:
-    forge = RecordingForge(tmp_path / "issue.md", "main", level="read")
+    forge = MemoryForge(tmp_path / "issue.md", "main", level="read")
     result = run_pipeline(run_request(tmp_path), forge)
     assert result.exit_code == 5
     assert result.failure is not None and "no write access" in result.failure.what

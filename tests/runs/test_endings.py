@@ -12,8 +12,8 @@ import pytest
 
 from tests.attacks.canaries import files_below, leaks
 from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import Answer, ModelEndpoint, error, tool_call
-from tests.parts.runs import MODEL_KEY, CommandLine, Ended, bash, finish
+from tests.parts.model_endpoint import Answer, ModelEndpoint, error
+from tests.parts.runs import MODEL_KEY, CommandLine, Ended, finish
 from tests.runs.test_github import FIX, SUMMARY, Scenario
 
 
@@ -35,19 +35,6 @@ def asked(scenario: Scenario, **environment: str) -> tuple[Ended, str]:
     done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **environment)
     [body] = scenario.bot_comments()
     return done, body
-
-
-CHECK = bash("python3 -c 'import calc; print(calc.add(2, 2))'")
-
-
-def test_a_request_that_only_asks_something_is_answered(scenario: Scenario) -> None:
-    """A whole run: what the agent says decides the comment, the exit code and what is pushed."""
-    answer = {"message": "It subtracts: see `calc.py:2`.", "reason": "answered"}
-    scenario.endpoint.script(CHECK, tool_call("finish", answer))
-    done, body = asked(scenario)
-    assert done.exit_code == 0, done.stderr
-    assert ending(body) == "answer" and "calc.py#L2" in body and "Nothing was changed" in body
-    assert scenario.pulls() == [] and scenario.branches() == []
 
 
 @pytest.mark.attack

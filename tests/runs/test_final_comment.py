@@ -1,6 +1,6 @@
 """How a run ends if its final comment is written, is not wanted, or can't be written."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from errno import EDQUOT, EIO, ENOSPC
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import pytest
 
 from resolver.errors import Cause, ForgeError, UsageError
 from resolver.github.comments.report import Report, RunFailure
-from resolver.models.run import Publication, Trigger
+from resolver.models.run import Publication
 from resolver.runs.conversation.comments import (
     Conclusion,
     abandon_run,
@@ -29,25 +29,16 @@ from tests.runs.plain_values import (
 from tests.trace import sample
 
 
-class RecordingForge(MemoryForge):
-    """A forge that keeps the reports it is given, or refuses each comment for a reason."""
+@dataclass
+class RefusingForge(MemoryForge):
+    """A forge that refuses each comment for a reason."""
 
-    def __init__(self, folder: Path, refusal: Cause | None = None) -> None:
-        super().__init__(folder / "issue.md", "main")
-        self.reports: list[Report] = []
-        self.acknowledged: list[Trigger] = []
-        self._refusal = refusal
+    refusal: Cause = "forge_down"
 
-    def acknowledge(self, trigger: Trigger) -> None:
-        self.acknowledged.append(trigger)
-
-    def comment(self, report: Report, retry_seconds: float) -> str | None:
-        self.reports.append(report)
-        if self._refusal is not None:
-            error = ForgeError("the comment was refused", "try again")
-            error.cause = self._refusal
-            raise error
-        return "https://github.com/octo/demo/issues/12#issuecomment-1"
+    def comment(self, report: Report, seconds: float | None = None) -> str:
+        error = ForgeError("the comment was refused", "try again")
+        error.cause = self.refusal
+        raise error
 
 
 @pytest.fixture
@@ -58,7 +49,7 @@ def values(tmp_path: Path) -> StageValues:
 def test_the_report_of_the_comment_is_the_one_that_is_returned(
     values: StageValues, tmp_path: Path
 ) -> None:
-    forge = RecordingForge(tmp_path)
+    forge = MemoryForge()
     comment = publish_final_comment(values, Conclusion(), forge)
     assert forge.reports == [comment.report]
     assert comment.url is not None and not comment.failed
@@ -67,14 +58,14 @@ def test_the_report_of_the_comment_is_the_one_that_is_returned(
 def test_a_comment_that_can_not_be_written_fails_a_run_that_published_nothing(
     values: StageValues, tmp_path: Path
 ) -> None:
-    comment = publish_final_comment(values, Conclusion(), RecordingForge(tmp_path, "forge_down"))
+    comment = publish_final_comment(values, Conclusion(), RefusingForge())
     assert comment.failed and comment.cause == "forge_down"
     assert comment.conclusion.exit_code != 0
     assert comment.report.failure == comment.conclusion.failure is not None
 
 
 def test_published_work_remains_without_its_comment(values: StageValues, tmp_path: Path) -> None:
-    forge = RecordingForge(tmp_path, "forge_down")
+    forge = RefusingForge()
     comment = publish_final_comment(published_values(values), Conclusion(), forge)
     assert comment.failed and comment.conclusion.failure is None
     assert "the comment was refused" in " ".join(comment.warnings)
@@ -83,7 +74,7 @@ def test_published_work_remains_without_its_comment(values: StageValues, tmp_pat
 def test_a_locked_conversation_does_not_change_how_the_run_ended(
     values: StageValues, tmp_path: Path
 ) -> None:
-    comment = publish_final_comment(values, Conclusion(), RecordingForge(tmp_path, "locked"))
+    comment = publish_final_comment(values, Conclusion(), RefusingForge(refusal="locked"))
     assert not comment.failed and comment.conclusion == Conclusion()
     assert comment.warnings
 
@@ -91,7 +82,7 @@ def test_a_locked_conversation_does_not_change_how_the_run_ended(
 def test_a_dry_run_and_a_silent_refusal_write_no_comment(
     values: StageValues, tmp_path: Path
 ) -> None:
-    forge = RecordingForge(tmp_path)
+    forge = MemoryForge()
     dry = replace(values, request=replace(values.request, publish=False))
     assert publish_final_comment(dry, Conclusion(), forge).url is None
     refused = Conclusion(RunFailure(kind="refused", what="no"), 5, is_silent=True)
@@ -114,7 +105,7 @@ def test_a_disk_that_is_full_at_the_end_fails_the_run_and_prevents_no_other_file
     values = values.with_value(OpenedLog(log)).with_value(PublishedRun(publication))
     folder = values.request.output.folder
     (folder / full).symlink_to("/dev/full")
-    forge = RecordingForge(tmp_path)
+    forge = MemoryForge()
     result = conclude(values, Conclusion(), forge)
     assert result.exit_code == 1
     assert result.failure is not None
@@ -142,7 +133,7 @@ def test_an_error_of_the_machine_is_reported_as_one(error: OSError, what: str) -
 
 @pytest.mark.parametrize("publish", [True, False])
 def test_a_run_that_could_not_start_says_why_if_it_may_write(tmp_path: Path, publish: bool) -> None:
-    request, forge = replace(run_request(tmp_path), publish=publish), RecordingForge(tmp_path)
+    request, forge = replace(run_request(tmp_path), publish=publish), MemoryForge()
     error = UsageError("the setting `image` is wrong", "correct it")
     result = abandon_run(request, request.load_settings({}), forge, error)
     assert result.exit_code == UsageError.exit_code
@@ -153,11 +144,7 @@ def test_a_run_that_could_not_start_says_why_if_it_may_write(tmp_path: Path, pub
 
 
 def test_a_person_without_permission_does_not_see_why_a_run_could_not_start(tmp_path: Path) -> None:
-    class StrictForge(RecordingForge):
-        def permission(self, login: str) -> str:
-            return "read"
-
-    request, forge = run_request(tmp_path), StrictForge(tmp_path)
+    request, forge = run_request(tmp_path), MemoryForge(level="read")
     error = UsageError("the setting `image` is wrong", "correct it")
     abandon_run(request, request.load_settings({}), forge, error)
     assert forge.acknowledged == forge.reports == []

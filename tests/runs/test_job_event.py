@@ -118,17 +118,3 @@ def test_a_comment_that_a_run_has_answered_remains_a_request(
     assert isinstance(first, Trigger)
     github.add_comment(issue, f"{run_marker(first.key, Ending.ERROR)}\n\nIt failed.", BOT)
     assert job(payload, "issue_comment") == first
-
-
-def test_the_failures_on_one_commit_are_one_request_about_an_issue(
-    github: GitHubServer, events: Events, job: Job
-) -> None:
-    wanted = {"RESOLVER_FIX_FAILING_CHECKS": "all"}
-    payload = events.workflow_failed("main", "mona")
-    assert isinstance(job(payload, "workflow_run"), IgnoredEvent)
-    first = job(payload, "workflow_run", **wanted)
-    assert isinstance(first, Trigger) and first.number is not None
-    issue = github.repository(REPOSITORY).issues[first.number]
-    assert (issue.title, issue.author.login) == ("CI fails on main", BOT)
-    github.add_comment(issue, f"{run_marker(first.key, Ending.ERROR)}\n\nIt failed.", BOT)
-    assert isinstance(job(payload, "workflow_run", **wanted), IgnoredEvent)

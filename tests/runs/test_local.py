@@ -37,6 +37,9 @@ FIELDS = {
     "cost", "tokens",
 }  # fmt: skip
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
+NOWHERE = {"LLM_MODEL": "", "LLM_BASE_URL": "http://127.0.0.1:1", "RESOLVER_RUNTIME": "docker",
+           "DOCKER_HOST": "tcp://127.0.0.1:1"}  # fmt: skip
+"""Neither a model nor an engine answers."""
 
 
 @pytest.fixture
@@ -72,6 +75,10 @@ def in_use(checkout: Path) -> Path:
     return marker
 
 
+def files_of(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.suffix != ".lock"}
+
+
 def resume_command_in(done: Ended) -> list[str]:
     """The words of the command that a run's last lines offer."""
     [line] = [line for line in done.stderr.splitlines() if line.startswith("  Continue ")]
@@ -82,12 +89,22 @@ def test_a_fix_becomes_a_branch_a_pull_request_text_and_traces(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
     """A whole run, in a process of its own: the story of the command line on a checkout, whose
-    working tree, index, hooks and configuration are left alone."""
+    working tree, index, hooks and configuration are left alone. The agent learns from the tree that
+    the sandbox exports of a repository that it made inside."""
     marker = in_use(checkout)
     before = fingerprint(checkout)
-    model_endpoint.script(bash("cat calc.py"), FIX, finish("Make add add\n\nIt subtracted."))
+    ended = finish("Make add add\n\nIt subtracted.")
+    model_endpoint.script(
+        bash("git init -q app && echo x >app/f; cat calc.py"), FIX, ended,
+        bash("rm -r app/.git"), ended,
+    )  # fmt: skip
     done = command_line.resolve(checkout, issue="# add() subtracts\n\n2 + 2 gives 0.")
     assert done.exit_code == 0, done.stderr
+    asked = [json.dumps(request.body["messages"][-1]) for request in model_endpoint.requests]
+    says = "app is a git repository of its own"
+    assert [says in text for text in asked] == [False, False, False, True, False]
+    assert "finish again" in asked[3]
+    assert git(checkout, "show", "agent/add-subtracts:app/f") == "x"
     outcome = done.outcome
     assert outcome.keys() >= FIELDS
     assert {p.name for p in done.output.iterdir()} == OUTPUT
@@ -99,7 +116,7 @@ def test_a_fix_becomes_a_branch_a_pull_request_text_and_traces(
     assert git(checkout, "show", "agent/add-subtracts:calc.py").endswith("return a + b")
     assert outcome["pull_request"]["title"] == "Make add add"
     assert "It subtracted." in outcome["pull_request"]["body"]
-    assert (outcome["iterations"], outcome["cost"]) == (3, pytest.approx(0.00033))
+    assert (outcome["iterations"], outcome["cost"]) == (5, pytest.approx(0.00055))
     assert "agent/add-subtracts" in done.stderr
     assert str(done.output / "trace.html") in done.stderr
     assert fingerprint(checkout) == before
@@ -108,13 +125,15 @@ def test_a_fix_becomes_a_branch_a_pull_request_text_and_traces(
     assert git(checkout, "show", "agent/add-subtracts:README.md") == "# calc"
 
 
-def test_a_dry_run_at_its_limit_is_completed_by_the_command_that_it_offers(
+def test_a_dry_run_at_its_limit_is_completed_and_published_by_the_commands_that_it_offers(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:
     """Whole runs, because the command that the first one offers has to complete its work, which is
-    still not to be published."""
+    still not to be published. Then another one publishes the tree that it has stored, without a
+    model or a sandbox."""
     model_endpoint.script(FIX, bash("echo one"), bash("echo two"))
-    done = command_line.call_resolve(checkout, "--max-iterations", "3", "--no-publish")
+    options = ("--max-iterations", "3", "--no-publish", "--draft", "never")
+    done = command_line.call_resolve(checkout, *options)
     assert done.exit_code == 4
     assert (done.outcome["state"], done.outcome["limit"]) == ("limit", "iterations")
     assert done.outcome["branch"] is None
@@ -122,12 +141,30 @@ def test_a_dry_run_at_its_limit_is_completed_by_the_command_that_it_offers(
     command = resume_command_in(done)
     assert command == ["resolver", "resolve", "--resume", str(done.output), "--max-iterations", "6"]
     model_endpoint.script(finish("Make add add"))
-    assert command_line.call(*command[1:]).exit_code == 0
+    resumed = command_line.call(*command[1:])
+    assert resumed.exit_code == 0 and f"resolver publish {done.output}" in resumed.stderr
     [granted] = [e.limits for e in done.events if isinstance(e, LimitsExtended)]
     assert granted.max_iterations == 6
     assert done.outcome["state"] == "finished"
     assert b"a + b" in (done.output / "patch.diff").read_bytes()
     assert git(checkout, "branch", "--list", "agent/*") == "", "the run was not to publish"
+
+    asked, kept = len(model_endpoint.requests), files_of(done.output)
+    protected = {"RESOLVER_PROTECTED_PATHS": "calc.py"}
+    failed = command_line.call("publish", done.output, **NOWHERE, **protected)
+    assert failed.exit_code == 5, failed.stderr
+    assert files_of(done.output) == kept
+    published = command_line.call("publish", done.output, **NOWHERE)
+    assert published.exit_code == 0, published.stderr
+    assert not done.outcome["pull_request"]["draft"], "the settings are those of the run"
+    [branch] = git(checkout, "branch", "--list", "agent/*", "--format=%(refname:short)").split()
+    assert git(checkout, "rev-parse", f"{branch}^{{tree}}") == done.outcome["tree"]
+    trace = (done.output / "trace.md").read_text(encoding="utf-8")
+    assert "the run had ended, and its change is to be published" in trace
+    assert "cut off" not in trace
+    again = command_line.call("publish", done.output, **NOWHERE)
+    assert again.exit_code == 0 and "has already finished" in again.stderr
+    assert len(model_endpoint.requests) == asked
 
 
 @pytest.mark.parametrize(
@@ -193,25 +230,3 @@ def test_a_run_continues_in_a_new_sandbox_when_its_sandbox_is_killed(
     errors = [event for event in done.events if isinstance(event, ErrorObservation)]
     assert [error.code for error in errors] == ["sandbox_lost"]
     assert done.stderr.count("it is rebuilt") == 3
-
-
-def test_a_repository_made_inside_is_named_to_the_agent_which_removes_it(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
-) -> None:
-    """A whole run, because the message comes from the tree that the sandbox exports."""
-    model_endpoint.script(
-        bash("git init -q app && echo x >app/f"),
-        bash("git -C app -c user.name=x -c user.email=x@y commit -q --allow-empty -m x"),
-        finish("Generate the app"),
-        bash("rm -r app/.git"),
-        finish("Generate the app"),
-    )
-    done = command_line.call_resolve(checkout)
-    assert done.exit_code == 0, done.stderr
-    says = "app is a git repository of its own"
-    asked = [json.dumps(request.body["messages"][-1]) for request in model_endpoint.requests]
-    assert ["git repository of its own" in text for text in asked] == [
-        False, True, False, True, False,
-    ]  # fmt: skip
-    assert says in asked[3] and "finish again" in asked[3]
-    assert git(checkout, "show", f"{done.outcome['branch']}:app/f") == "x"

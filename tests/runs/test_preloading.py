@@ -2,39 +2,22 @@
 model."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from resolver.config.settings import Settings, load_settings
-from resolver.runs.common import command_line_trigger, open_host
-from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.models import preload_models
 from tests.parts.memory_forge import MemoryForge
-
-
-class ReadOnlyForge(MemoryForge):
-    """A forge whose token may not push."""
-
-    def operator_may_push(self) -> bool:
-        return False
+from tests.runs.plain_values import run_request
 
 
 @pytest.fixture
 def job(tmp_path: Path) -> RunRequest:
-    """A run on a repository that does not exist, which ends before it asks a model."""
-    environment = {"HOME": str(tmp_path), "LLM_MODEL": "gpt-4o"}
-    return RunRequest(
-        trigger=command_line_trigger("octo/calc", 1, datetime(2026, 1, 1, tzinfo=UTC)),
-        run="1",
-        output=Output(tmp_path / "output"),
-        load_settings=lambda repository: load_settings({}, environment, repository),
-        host=open_host(environment),
-        publish=False,
-    )
+    """A run on an issue that does not exist, which ends before it asks a model."""
+    return replace(run_request(tmp_path, LLM_MODEL="gpt-4o"), publish=False)
 
 
 def test_a_script_that_is_missing_is_named_before_anything_is_started(
@@ -55,7 +38,7 @@ def test_a_run_that_may_start_loads_its_model(job: RunRequest, tmp_path: Path) -
 
 def test_a_refused_run_loads_nothing(job: RunRequest, tmp_path: Path) -> None:
     loaded: list[Settings] = []
-    result = run_pipeline(job, ReadOnlyForge(tmp_path / "issue.md", "main"), loaded.append)
+    result = run_pipeline(job, MemoryForge(tmp_path / "issue.md", level="read"), loaded.append)
     assert result.exit_code == 5
     assert loaded == []
 

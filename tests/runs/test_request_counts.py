@@ -64,10 +64,15 @@ def scenario(
     return CountedScenario(github, command_line, model_endpoint)
 
 
-def test_a_question_takes_few_requests(scenario: CountedScenario) -> None:
-    scenario.endpoint.script(finish("It subtracts because of a typo."))
+def test_a_question_is_answered_with_few_requests(scenario: CountedScenario) -> None:
+    answer = {"message": "It subtracts: see `calc.py:2`.", "reason": "answered"}
+    scenario.endpoint.script(bash("cat calc.py"), tool_call("finish", answer))
     scenario.says(scenario.issue, "@agent what does it do?")
-    scenario.require(api=8, git=6)
+    [comment] = [c.body for c in scenario.issue.comments if c.author.login == ACTIONS]
+    assert " ending=answer" in comment
+    assert "calc.py#L2" in comment and "Nothing was changed" in comment
+    assert scenario.pulls() == [] and scenario.branches() == []
+    scenario.require(api=10, git=6)
 
 
 def test_each_job_of_an_issue_and_of_its_pull_request_takes_few_requests(
@@ -107,19 +112,21 @@ def test_each_job_of_an_issue_and_of_its_pull_request_takes_few_requests(
     scenario.require(api=20, git=15)
 
 
-def test_a_sweep_takes_few_requests(scenario: CountedScenario) -> None:
-    for number in range(2):
-        issue = scenario.github.create_issue(REPOSITORY, f"Wrong {number}", "It is.", author="zoe")
-        scenario.github.add_label(issue, "agent", "mona")
-        scenario.github.advance(2)
+def test_a_dispatch_that_names_nothing_sweeps_with_few_requests(scenario: CountedScenario) -> None:
+    github = scenario.github
+    issues = [github.create_issue(REPOSITORY, f"Wrong {n}", "", author="zoe") for n in range(2)]
+    for issue in issues:
+        github.add_label(issue, "agent", "mona")
+        github.advance(2)
 
     def reply(body: dict[str, Any]) -> Answer:
         has_worked = any(message["role"] == "tool" for message in body["messages"])
         return finish(SUMMARY) if has_worked else bash("echo '# right' >> calc.py")
 
     scenario.endpoint.answer_with(reply)
-    scenario.started_at = len(scenario.github.requests)
-    output = scenario.line.folder / "swept"
-    done = scenario.line.call("sweep", REPOSITORY, "--output", output, **SELDOM)
-    assert done.exit_code == 0 and len(scenario.pulls()) == 2, done.stdout + done.stderr
+    named = {"GITHUB_REPOSITORY": REPOSITORY, "GITHUB_ACTIONS": "true"}
+    scenario.acts(scenario.events.by_hand("mona", issue=""), "workflow_dispatch", **named)
+    assert len(scenario.pulls()) == 2
+    assert scenario.outputs()["state"] == "finished"
+    assert all(f"#{issue.number}" in scenario.summary() for issue in issues)
     scenario.require(api=29, git=16)

@@ -127,7 +127,7 @@ def each_event_or(every: int, *seldom: int) -> pytest.MarkDecorator:
     )
 
 
-@each_event_or(5, 12)
+@each_event_or(5, 20)
 def test_a_run_killed_after_each_event_and_in_its_resume_comes_to_the_same(
     killer: Killer, model_endpoint: ModelEndpoint, tmp_path: Path, step: int
 ) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -10,13 +9,11 @@ import pytest
 from resolver.config.settings import Settings, load_settings
 from resolver.events.lifecycle import Resumed
 from resolver.events.run_log import RunLog
-from resolver.runs.common import command_line_trigger, open_host
-from resolver.runs.output import Output
 from resolver.runs.pipeline import _limit_overrides, run_pipeline
 from resolver.runs.prepare import _within_budget
 from resolver.runs.reporting import build_report, max_extended_limits
 from resolver.runs.resuming.resume import change_limits
-from resolver.runs.stages import AcceptedRun, PreparedRun, RunRequest, StageValues
+from resolver.runs.stages import AcceptedRun, PreparedRun, StageValues
 from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import prepared_run, run_log, run_request
 from tests.trace import sample
@@ -65,25 +62,13 @@ def test_what_is_left_comes_on_top_of_what_the_log_has_cost(tmp_path: Path, log:
 
 
 def test_a_person_who_may_not_ask_learns_nothing_of_the_budget(tmp_path: Path) -> None:
-    class ReadOnlyForge(MemoryForge):
-        def operator_may_push(self) -> bool:
-            return False
-
     asked: list[Settings] = []
 
     def budget(settings: Settings) -> float:
         asked.append(settings)
         return 0.0
 
-    environment = {"HOME": str(tmp_path), "LLM_MODEL": "gpt-4o"}
-    request = RunRequest(
-        trigger=command_line_trigger("octo/calc", 1, datetime(2026, 1, 1, tzinfo=UTC)),
-        run="1",
-        output=Output(tmp_path / "output"),
-        load_settings=lambda repository: load_settings({}, environment, repository),
-        host=open_host(environment),
-        budget=budget,
-    )
-    result = run_pipeline(request, ReadOnlyForge(tmp_path / "issue.md", "main"), lambda _: None)
+    request = replace(run_request(tmp_path, LLM_MODEL="gpt-4o"), budget=budget)
+    result = run_pipeline(request, MemoryForge(tmp_path / "issue.md", level="read"), lambda _: None)
     assert result.exit_code == 5 and not asked
     assert result.failure is not None and "$" not in result.failure.what

@@ -32,7 +32,7 @@ from resolver.security.redaction import Redactor
 from tests.github import reports
 from tests.parts.collector import Collector, attributes_of
 from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import CommandLine, bash, finish, make_checkout
+from tests.parts.runs import CommandLine, bash, make_checkout
 from tests.runs.plain_values import run_request
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -204,10 +204,3 @@ def test_a_run_arrives_at_the_collector_as_one_trace(
     resource = collector.exports[-1].resource_spans[0].resource
     names = {attribute.key: attribute.value.string_value for attribute in resource.attributes}
     assert names["service.name"] == "resolver"
-
-    model_endpoint.script(finish("Nothing to do"))
-    resumed = command_line.call(
-        "resolve", "--resume", limited.output, "--max-iterations", "5", **environment
-    )
-    newest = [span for span in collector.spans if not span.parent_span_id][-1]
-    assert newest.trace_id != root.trace_id, resumed.stderr

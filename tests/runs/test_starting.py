@@ -13,12 +13,9 @@ import pytest
 
 from tests.parts.events import Events
 from tests.parts.github import GitHubServer
-from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import CommandLine, Ended, finish
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
-
-BOT = "resolver-bot"
+from tests.parts.runs import CommandLine
+from tests.runs.test_github import REPOSITORY, Scenario
 
 
 @pytest.fixture
@@ -33,14 +30,6 @@ def events(scenario: Scenario) -> Events:
     return Events(scenario.github, REPOSITORY)
 
 
-def is_done(scenario: Scenario, issue: Issue, done: Ended) -> None:
-    """One pull request for the issue, and one comment of ours."""
-    assert done.exit_code == 0, done.stdout + done.stderr
-    [pull] = scenario.pulls()
-    assert f"Fixes #{issue.number}" in (pull.body or "")
-    assert len([c for c in issue.comments if c.author.login == BOT]) == 1
-
-
 def test_a_dispatch_by_somebody_who_may_not_is_refused(scenario: Scenario, events: Events) -> None:
     payload = events.by_program("zoe", issue=scenario.issue.number)
     done = scenario.action(payload, "repository_dispatch")
@@ -52,18 +41,6 @@ def test_a_dispatch_by_somebody_who_may_not_is_refused(scenario: Scenario, event
     assert not [request for request in scenario.github.requests if request.kind == "git"]
     [comment] = scenario.bot_comments()
     assert "zoe has no write access" in comment
-
-
-def test_a_dispatch_that_names_nothing_sweeps(scenario: Scenario, events: Events) -> None:
-    """A whole run, because a sweep has its own outputs; test_dispatch.py has the schedule."""
-    scenario.github.add_label(scenario.issue, "agent", "mona")
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    payload = events.by_hand("mona", issue="")
-    named = {"GITHUB_REPOSITORY": REPOSITORY, "GITHUB_ACTIONS": "true"}
-    done = scenario.action(payload, "workflow_dispatch", **named)
-    is_done(scenario, scenario.issue, done)
-    assert scenario.outputs()["state"] == "finished"
-    assert f"#{scenario.issue.number}" in scenario.summary()
 
 
 @pytest.mark.parametrize(

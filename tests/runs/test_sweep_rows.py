@@ -56,7 +56,6 @@ class LabeledForge(MemoryForge):
     labelings: Mapping[int, Labeling | Exception] = field(default_factory=dict)
     published: Mapping[int, Publication] = field(default_factory=dict)
     active: Mapping[int, datetime] = field(default_factory=dict)
-    level: str = "write"
 
     @property
     def run_comments(self) -> Any:
@@ -83,10 +82,6 @@ class LabeledForge(MemoryForge):
 
     def active_since(self, *triggers: Trigger) -> datetime | None:
         return self.active.get(triggers[0].number or 0)
-
-    def permission(self, login: str) -> str:
-        assert login == "mona"
-        return self.level
 
 
 @dataclass
