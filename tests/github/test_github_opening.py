@@ -91,22 +91,14 @@ def test_a_bot_that_requested_the_work_is_not_asked_to_review(
         assert requested_reviewers(found) == (set(), set()) and pull.notes == ()
 
 
-def test_labels_are_added_once(github: GitHubServer, issue: Issue) -> None:
-    for _ in range(2):
-        _, found = opened(github, wished(issue, labels=("agent-made", "needs: review", " ")))
-        assert found.labels == ["agent-made", "needs: review"]
-    assert sum(request.path.endswith("/labels") for request in github.writes()) == 1
-
-
-@pytest.mark.parametrize("path", ["/requested_reviewers$", "/labels$"])
 @pytest.mark.parametrize("status", [403, 404, 422])
-def test_a_refused_label_or_reviewer_is_reported_and_ends_nothing(
-    github: GitHubServer, issue: Issue, path: str, status: int
+def test_a_refused_reviewer_is_reported_and_ends_nothing(
+    github: GitHubServer, issue: Issue, status: int
 ) -> None:
-    github.fail_next("POST", path, status, body={"message": "no @way"})
-    pull, found = opened(github, wished(issue, labels=("a",)))
+    github.fail_next("POST", "/requested_reviewers$", status, body={"message": "no @way"})
+    pull, found = opened(github, wished(issue))
     [note] = pull.notes
-    assert "`a`" in note or "`alice`" in note
+    assert "`alice`" in note
     assert pull.number == found.number
 
 
@@ -195,9 +187,9 @@ def test_a_pull_request_of_somebody_else_is_not_changed(github: GitHubServer, is
     marker = run_marker("another", Ending.PULL_REQUEST, issue.number, "r")
     body = f"{marker}\n\ntheir words"
     persons_pull = github.create_pull(NAME, BRANCH, "Theirs", body, author="alice")
-    pull, _ = opened(github, wished(issue, labels=("a",)))
+    pull, _ = opened(github, wished(issue))
     assert (pull.number, pull.title, pull.body) == (persons_pull.number, "Theirs", body)
-    assert not persons_pull.labels and requested_reviewers(persons_pull) == (set(), set())
+    assert requested_reviewers(persons_pull) == (set(), set())
 
 
 def test_the_bots_account_id_is_requested(github: GitHubServer, issue: Issue) -> None:

@@ -1,9 +1,7 @@
-"""Opens Resolver's pull requests, and marks and assigns them as the settings say.
+"""Opens Resolver's pull requests, and asks the requester to review them.
 
-Their text and their draft status are set once. Later work is described in a comment.
-
-Reviewers, labels and an assignee don't affect the outcome of the run: what GitHub refuses is
-reported as a note.
+Their text and their draft status are set once. Later work is described in a comment. If GitHub
+refuses the request for a review, a note says so, and the outcome of the run is the same.
 """
 
 from urllib.parse import quote
@@ -74,9 +72,9 @@ def open_pull_request(
 ) -> PullRequest:
     """Return the pull request from `branch`, the open one or a new one.
 
-    Its `notes` say which reviewer, labels or assignee GitHub refused. `own_login` is Resolver's
-    login. `is_new` is True for a branch that was created just now: then a pull
-    request is looked for only after a failed attempt. Raises ForgeError.
+    Its `notes` say which reviewer GitHub refused. `own_login` is Resolver's login. `is_new` is True
+    for a branch that was created just now: then a pull request is looked for only after a failed
+    attempt. Raises ForgeError.
     """
     if report.task is None:
         raise UsageError("a pull request needs the task it answers", "read the issue first")
