@@ -470,7 +470,8 @@ def _restore_start(
     )
     if prompt is None:
         return settings.model_copy(update={"agent": opening.agent}), request.recording
-    started_with = {"agent": opening.agent, "dialect": prompt.dialect}
+    options = settings.model_options.model_copy(update={"dialect": prompt.dialect})
+    started_with = {"agent": opening.agent, "model_options": options}
     remaining: list[Event] = []
     for event in request.recording:
         reply = reply_in(event)

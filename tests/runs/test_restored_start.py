@@ -33,7 +33,8 @@ RECORDING: tuple[Event, ...] = (
 
 def restored(*events: Event) -> tuple[Any, list[str]]:
     """Return the settings that the log continues with, and the kinds of what is left to replay."""
-    settings = load_settings({"agent": "CodeActAgent", "dialect": "tools"}, {})
+    environment = {"RESOLVER_MODEL_OPTIONS": "{dialect: tools}"}
+    settings = load_settings({"agent": "CodeActAgent"}, environment)
     prepared = SimpleNamespace(settings=settings)
     request: Any = SimpleNamespace(prepared=prepared, recording=RECORDING)
     state = State()

@@ -171,7 +171,7 @@ def test_a_definitions_model_gives_way_to_the_operators() -> None:
         ("{condenser: [x]}", "RESOLVER_SERVICES, condenser: "),
         ("condenser", "RESOLVER_SERVICES: "),
         ("{condenser: {model: ''}}", "condenser.model"),
-        ("{condenser: {", "RESOLVER_SERVICES, line 1: not YAML"),
+        ("{condenser: {", "RESOLVER_SERVICES:1: not YAML"),
     ],
 )
 def test_a_mistake_in_the_services_names_the_service_and_the_field(
