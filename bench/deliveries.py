@@ -6,8 +6,8 @@ Sends RATE signed deliveries a second (200) for SECONDS (10), each on a connecti
 each in turn, on SQLite and on PostgreSQL. Prints a JSON line for each: answers by status, and
 their times from the moment at which the delivery was due, and the server's processor time for each.
 Resolver's deliveries ask for runs of 20 repositories; their model and their GitHub answer nothing,
-so that all wait. The server imports what its runs need just after its start, while it answers; with
-`--concurrency 0` it does not. The last line is the start of a server with WAITING (10,000) waiting
+so that all wait. The server imports what its runs need before it answers; with `--concurrency 0` it
+does not. The last line is the start of a server with WAITING (10,000) waiting
 runs.
 """
 

@@ -82,6 +82,11 @@ def test_connections_above_the_limit_are_refused_and_not_queued(served: Served) 
         for _ in range(LIMIT):
             opened.enter_context(served.connect(HEAD))
         with served.connect(HEAD + b"{}") as connection:
-            assert status(connection) == 503
+            assert status(connection) in {503, 0}  # 0: closed before its answer was read
+    answers = (answered(served) for _ in range(100))  # the closed ones are noticed one by one
+    assert 200 in answers
+
+
+def answered(served: Served) -> int:
     with served.connect(HEAD + b"{}") as connection:
-        assert status(connection) in {200, 503}  # the closed ones are noticed one by one
+        return status(connection)

@@ -38,6 +38,7 @@ from resolver.entrypoints.webhook.worker import (
     Worker,
 )
 from resolver.errors import UsageError
+from resolver.llm.library import preload_litellm
 from resolver.runs.common import open_host, require_model, run_id, server_login
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.wiring.models import preload_models
@@ -102,9 +103,9 @@ class ServerProcess:
             self.threads.start("recovery", self.worker.look_forever)
 
     def preload(self) -> None:
-        """Import what a run needs, so that the first one starts at once."""
+        """Import what a run needs, and wait for it: while it is imported, nothing is answered."""
         if self.worker is not None:
-            preload_models(self.settings)
+            preload_models(self.settings, lambda: preload_litellm().join())
 
     def _restart(self) -> None:
         """Start this program again in this process, as a new executor, because the lease is lost.

@@ -84,8 +84,8 @@ def serve_webhook(
     missed = MissedDeliveries(database, sources, handle_delivery, interval=interval)
     process.threads.start("missed-deliveries", missed.poll_forever)
     site = _open_site(process, secret)
+    process.preload()
     _announce(listening, database.url, process.folder)
-    process.threads.start("preload", process.preload)
     _serve(_open_app(secret, handle_delivery, process, site), listening)
 
 

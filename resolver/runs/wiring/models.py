@@ -9,7 +9,6 @@ the duration and cost of the check are logged.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from threading import Thread
 from typing import Protocol
 
 from resolver.config.settings import Settings
@@ -69,7 +68,7 @@ def recording_of(settings: Settings) -> list[Event]:
     return recording
 
 
-def preload_models(settings: Settings, start: Callable[[], Thread] = preload_litellm) -> None:
+def preload_models(settings: Settings, start: Callable[[], object] = preload_litellm) -> None:
     """Start to load litellm in the background for a live model. A recording and a script need
     nothing, but raise UsageError if the file can't be used."""
     if settings.model.startswith(SCRIPTED):
