@@ -26,7 +26,7 @@ from resolver.runs.conversation.watch import (
 from tests.parts.events import Payload
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.model_endpoint import Answer
-from tests.parts.runs import finish
+from tests.parts.runs import Ended, finish
 from tests.parts.waiting import Steps
 from tests.runs.plain_values import run_request
 from tests.runs.test_github import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario, scenario
@@ -169,8 +169,8 @@ def test_the_conversation_that_a_start_reads_tells_the_state_of_the_request(
         assert at_start == forge.request_status(trigger)
 
 
-def withdraw(scenario: Scenario, payload: Payload, how: Callable[[], object]) -> list[str]:
-    """Run with `how` called before the agent's last reply; return the bot's comments."""
+def withdraw(scenario: Scenario, payload: Payload, how: Callable[[], object]) -> Ended:
+    """Run with `how` called before the agent's last reply."""
 
     def ended(_: dict[str, Any]) -> Answer:
         how()
@@ -181,7 +181,7 @@ def withdraw(scenario: Scenario, payload: Payload, how: Callable[[], object]) ->
     done = scenario.action(payload, **SELDOM)
     assert done.exit_code == 1, done.stdout + done.stderr
     assert not scenario.branches() and not scenario.pulls()
-    return scenario.bot_comments()
+    return done
 
 
 @pytest.mark.attack
@@ -189,9 +189,18 @@ def test_the_result_of_a_deleted_request_is_kept_and_not_published(scenario: Sce
     """The request is deleted while the run works: the result is kept and not published."""
     comment = scenario.mention()
     payload = scenario.github.event_issue_comment(comment)
-    [result] = withdraw(scenario, payload, lambda: scenario.issue.comments.remove(comment))
+    withdraw(scenario, payload, lambda: scenario.issue.comments.remove(comment))
+    [result] = scenario.bot_comments()
     assert "the comment that asked for it was deleted while the run was working" in result
     assert "You don't need to do anything." in result and "@agent publish" not in result
+
+
+def test_a_run_whose_issue_is_deleted_ends_with_that_word(scenario: Scenario) -> None:
+    """GitHub answers 410 and 404 to all that concerns it, so that only the job can say so."""
+    payload = scenario.github.event_issue_comment(scenario.mention())
+    done = withdraw(scenario, payload, lambda: setattr(scenario.issue, "deleted", True))
+    assert "#1 was deleted or moved while the run was working" in done.stdout
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.attack

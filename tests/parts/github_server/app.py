@@ -45,6 +45,7 @@ REASONS = {
     401: "Unauthorized",
     403: "Forbidden",
     404: "Not Found",
+    410: "Gone",
     422: "Unprocessable Entity",
     429: "Too Many Requests",
     500: "Internal Server Error",

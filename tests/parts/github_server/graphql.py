@@ -71,7 +71,7 @@ def _fields(
 def _repository(site: Site, repository: Repository) -> Fields:
     def numbered(arguments: Mapping[str, Any]) -> Fields | None:
         found = repository.issues.get(argument(arguments, "number", int))
-        if found is None:
+        if found is None or found.deleted:
             return None
         merged = merge_fields(found) if found.pull else {}
         return {**issue_fields(site, found), **related_fields(found), **merged}

@@ -54,6 +54,8 @@ def issue_of(call: Call, repository: Repository, name: str = "issue_number") -> 
     found = repository.issues.get(call.number(name))
     if found is None:
         raise not_found()
+    if found.deleted:
+        raise ApiError(410, "This issue was deleted")
     return found
 
 
@@ -64,7 +66,7 @@ def permission_for(issue: Issue) -> Sequence[str]:
 
 def _find(repository: Repository, id: int) -> Comment:
     for found in repository.comments():
-        if found.id == id:
+        if found.id == id and not repository.issues[found.number].deleted:
             return found
     raise not_found()
 

@@ -237,6 +237,7 @@ class Issue:
     state_reason: str | None = None
     closed_at: datetime | None = None
     locked: bool = False
+    deleted: bool = False
     labels: list[str] = field(default_factory=list)
     assignees: list[Account] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
