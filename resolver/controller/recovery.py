@@ -86,7 +86,8 @@ MAX_REPORTED = 10
 _COMPARED_FIELDS = (
     "kind", "command", "code", "path", "exit_code", "timed_out", "error", "changed",
 )  # fmt: skip
-"""What an action was and what came of it: how it ended, and what it changed if that is known.
+"""The fields of actions and observations that are compared: the request, the exit code or error,
+and the changed files if both logs have them.
 
 Texts are not compared: times, paths and process ids in them differ in every run.
 """

@@ -99,10 +99,11 @@ class CommentTrace:
         """
         remaining = limit - utf16_length(self._opening)
         for text_limit in COMMENT_TEXT_LIMITS:
-            parts = [_entry_in_comment(entry, text_limit) for entry in self._entries]
-            if sum(map(utf16_length, parts)) <= remaining:
-                return self._opening + "".join(parts)
-        ends = _both_ends(self._entries, parts, remaining)
+            body = _render_within(self._entries, text_limit, remaining)
+            if body is not None:
+                return self._opening + body
+        lines = [_entry_in_comment(entry, 0) for entry in self._entries]
+        ends = _both_ends(self._entries, lines, remaining)
         return self._opening + ends if ends else ""
 
 
@@ -118,6 +119,17 @@ def _belongs_in_comment(note: TraceNote) -> bool:
 
 def _entry_in_comment(entry: Entry, text_limit: int) -> str:
     return _template("entry.md.j2").render(entry=entry, text_limit=text_limit)
+
+
+def _render_within(entries: Sequence[Entry], text_limit: int, room: int) -> str | None:
+    """Return all entries; None, without rendering the rest, once they exceed `room`."""
+    parts: list[str] = []
+    for entry in entries:
+        parts.append(_entry_in_comment(entry, text_limit))
+        room -= utf16_length(parts[-1])
+        if room < 0:
+            return None
+    return "".join(parts)
 
 
 def _both_ends(entries: Sequence[Entry], parts: Sequence[str], room: int) -> str:
