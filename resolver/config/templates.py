@@ -26,16 +26,23 @@ def template_folder() -> Path:
     return installed if installed.is_dir() else package.parent / "prompts"
 
 
+def environment_options() -> dict[str, Any]:
+    """Return the options that all environments of templates in prompts/ have in common."""
+    return {
+        "loader": FileSystemLoader(template_folder()),
+        "undefined": StrictUndefined,
+        "trim_blocks": True,
+        "lstrip_blocks": True,
+        "keep_trailing_newline": True,
+    }
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(template_folder()),
-        undefined=StrictUndefined,
+        **environment_options(),
         # Markdown and prompts are not HTML; pages are escaped.
         autoescape=lambda name: bool(name and name.endswith(".html.j2")),  # noqa: S701
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
     )
     environment.globals["docs"] = DOCS
     return environment

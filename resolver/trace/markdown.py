@@ -11,10 +11,10 @@ from functools import cache
 from itertools import accumulate, takewhile
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from jinja2 import Environment, Template
 from markupsafe import Markup
 
-from resolver.config.templates import template_folder
+from resolver.config.templates import environment_options
 from resolver.events.log import Event
 from resolver.models.run import RunState
 from resolver.trace.outline import MAX_DIFF_LENGTH, FileDiff, split_diff, split_phases
@@ -193,15 +193,7 @@ def _template(name: str) -> Template:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(template_folder()),
-        undefined=StrictUndefined,
-        autoescape=True,
-        finalize=_finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = Environment(**environment_options(), autoescape=True, finalize=_finalize)
     for name, function in _MARKDOWN_FILTERS.items():
         environment.filters[name] = _as_markdown(function)
     environment.filters |= {"truncated": truncate_text, "detail_label": detail_label}

@@ -12,11 +12,11 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, nodes
+from jinja2 import Environment, nodes
 from jinja2.compiler import CodeGenerator, Frame
 from markupsafe import Markup
 
-from resolver.config.templates import template_folder
+from resolver.config.templates import environment_options
 from resolver.github.text.markdown import code_span, fence, shorten_text, single_line, visible
 from resolver.models.truncate import keep_last_lines
 from resolver.models.verification import totals_of
@@ -128,13 +128,9 @@ class _MarkdownEnvironment(Environment):
 def markdown_environment() -> Environment:
     """Return the environment of the templates of comments."""
     environment = _MarkdownEnvironment(
-        loader=FileSystemLoader(template_folder()),
-        undefined=StrictUndefined,
+        **environment_options(),
         autoescape=True,  # keeps what a block, a macro or a filter has made apart from other text
         finalize=_finalize,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
     )
     environment.filters |= {
         "block": block,
