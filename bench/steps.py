@@ -28,8 +28,8 @@ from resolver.events.state import State
 from resolver.events.stores import JsonlStore
 from resolver.events.stream import EventStream, utc_now
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
-from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import ConversationWindow, ObservationMasking, Pipeline
+from resolver.memory.condensers.view import LogCondenser
 from resolver.models.run import Completion, RequestedToolCall, RunLimits
 from resolver.security.redaction import Redactor
 

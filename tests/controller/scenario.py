@@ -31,8 +31,8 @@ from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.llm.base import RecordedModel
 from resolver.llm.replay import ReplayModel
-from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import NoOp
+from resolver.memory.condensers.view import LogCondenser
 from resolver.memory.skills.recaller import Recaller
 from resolver.models.run import Completion, Outcome, RequestedToolCall, RunLimits, RunState
 

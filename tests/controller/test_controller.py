@@ -18,8 +18,8 @@ from resolver.events.observations import Observation
 from resolver.events.state import State
 from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
-from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import NoOp
+from resolver.memory.condensers.view import LogCondenser
 from resolver.models.run import Completion, Outcome, RunLimits, RunState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

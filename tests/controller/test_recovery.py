@@ -16,9 +16,8 @@ from resolver.events.lifecycle import Condensation, Resumed, Warned
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import ConversationWindow
-from resolver.memory.condensers.view import SizeBound
+from resolver.memory.condensers.view import LogCondenser
 from resolver.models.run import Completion, PlanItem, RunLimits, RunState
 from tests.controller.scenario import Scenario, all_events, bash, finish, hand_on, reply
 
@@ -84,7 +83,7 @@ def done_in(events: Sequence[Event]) -> int:
 @pytest.mark.parametrize("small", [False, True], ids=["whole conversation", "condensed"])
 def test_a_run_cut_off_after_any_event_has_the_same_result(small: bool) -> None:
     def condensers(_: EventStream) -> LogCondenser:
-        return LogCondenser(ConversationWindow(keep_first=1, keep_last=2), SizeBound(150))
+        return LogCondenser(ConversationWindow(keep_first=1, keep_last=2), lambda: 150)
 
     uncut = whole(condensers if small else None)
     events = list(uncut.store)

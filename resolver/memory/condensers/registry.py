@@ -1,10 +1,8 @@
-"""Creates condensers by name from one explicit table, and applies one to an agent's log."""
+"""Creates condensers by name from one explicit table."""
 
 from collections.abc import Callable, Mapping, Sequence
 
 from resolver.config.agent_settings import CONDENSERS, NO_CONDENSER, CondenserStage
-from resolver.events.lifecycle import Condensation
-from resolver.events.state import State
 from resolver.memory.condensers.rules import (
     AmortizedForgetting,
     ConversationWindow,
@@ -13,7 +11,7 @@ from resolver.memory.condensers.rules import (
     Pipeline,
     RecentEvents,
 )
-from resolver.memory.condensers.view import AgentLog, Condenser, SizeBound
+from resolver.memory.condensers.view import Condenser
 from resolver.memory.condensers.with_model import (
     FreeTextNotes,
     LLMAttention,
@@ -57,18 +55,3 @@ def make_condenser(stages: Sequence[CondenserStage], open_client: OpenClient) ->
     if all(stage.name == NO_CONDENSER for stage in stages):
         return NoOp()
     return Pipeline(*condensers, ConversationWindow(only_asked=True))
-
-
-class LogCondenser:
-    """Applies a condenser to the log of one agent.
-
-    bound: the size from which the conversation is too long.
-    """
-
-    def __init__(self, condenser: Condenser, bound: SizeBound | None = None) -> None:
-        self._condenser = condenser
-        self._log = AgentLog(bound or SizeBound())
-
-    def condense(self, state: State) -> Condensation | None:
-        """Return a Condensation to add to the stream, or None as `Condenser.condense` does."""
-        return self._condenser.condense(self._log.view(state))

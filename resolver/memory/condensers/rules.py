@@ -13,7 +13,8 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ObservationBase, Source
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.view import AgentLog, Condenser, CondenserView, forgotten_ids
+from resolver.events.log import Event
+from resolver.memory.condensers.view import Condenser, CondenserView, forgotten_ids
 from resolver.memory.turns import Turn
 from resolver.models.run import PlanItem
 from resolver.models.truncate import truncate_middle
@@ -22,8 +23,8 @@ MIN_SAVING_SHARE = 0.2
 """Unless the model asked for it, a condensation has to save this share of what is to be left: each
 one invalidates the provider's prompt cache."""
 
-LAST_TURNS_SHARE = 0.7
-"""Share of the target size that the last turns may take."""
+MAX_MASKED_SHARE = 1.3
+"""Masking has to leave at most this share of the target. Otherwise it would soon be due again."""
 
 MAX_CHANGED_PATHS = 200
 MAX_RECORD_ENTRIES = 40
@@ -54,15 +55,15 @@ class WorkRecord:
     answers: tuple[tuple[str, str], ...]
 
 
-def record_work(log: AgentLog, turns: int) -> WorkRecord:
-    """Return the record of the log. turns: number of turns that are left out."""
+def record_work(events: Iterable[Event], turns: int) -> WorkRecord:
+    """Return the record of the events of a log. turns: number of turns that are left out."""
     plan: tuple[PlanItem, ...] = ()
     changed: dict[str, None] = {}
     waiting: dict[int, str] = {}
     decisions: dict[str, life.ConfirmationAnswered] = {}
     answers: list[tuple[str, str]] = []
     question: str | None = None
-    for event in log.events:
+    for event in events:
         match event:
             case a.PlanUpdate(items=items):
                 plan = items
@@ -107,9 +108,11 @@ def forget(
     if not turns:
         return None
     ids: set[int] = set().union(*(forgotten_ids(turn) for turn in turns))
-    record = record_work(view.log, view.log.count_forgotten(ids))
+    record = record_work(view.events, view.count_forgotten(ids))
     summary = render("agent/summary.md.j2", record).strip()
-    return Condensation(forgotten=tuple(sorted(ids)), summary=summary, notes=notes or view.notes)
+    return Condensation(
+        forgotten=tuple(sorted(ids)), summary=summary, notes=notes or view.history.notes
+    )
 
 
 def maskable(view: CondenserView, turns: Iterable[Turn]) -> list[ObservationBase]:
@@ -125,31 +128,14 @@ def mask(observations: Sequence[ObservationBase]) -> Condensation | None:
     return Condensation(forgotten=(), masked=ids) if ids else None
 
 
-def turns_before_last(view: CondenserView, keep_last: int) -> tuple[Turn, ...]:
-    """Return all turns except the last `keep_last`.
-
-    Fewer are kept, but at least one, if they would take more than `LAST_TURNS_SHARE` of the target.
-    """
-    remaining = (view.target or 0) * LAST_TURNS_SHARE
-    kept = 0
-    for turn in reversed(view.turns[-max(1, keep_last) :]):
-        remaining -= view.freed_by_forgetting(turn)
-        if remaining < 0 and kept:
-            break
-        kept += 1
-    return view.turns[: len(view.turns) - kept]
-
-
-def middle_turns(view: CondenserView, keep_first: int, keep_last: int) -> list[Turn]:
-    """Return the turns that may be forgotten, oldest first: those between both ends.
-
-    If the model reported that the conversation does not fit, those of both ends follow, except the
-    last turn.
-    """
-    turns = view.turns
-    end = max(keep_first, len(turns_before_last(view, keep_last)))
-    ends = [*turns[:keep_first], *turns[end:]] if view.is_requested else []
-    return [*turns[keep_first:end], *(turn for turn in ends if turn is not turns[-1])]
+def middle_and_ends(
+    view: CondenserView, keep_first: int, keep_last: int
+) -> tuple[list[Turn], list[Turn]]:
+    """Return the turns that are forgotten first, and those that are forgotten only if it is not
+    enough: those of both ends, except the last turn. Both oldest first."""
+    *turns, _ = view.turns or [Turn()]
+    end = max(keep_first, len(view.turns) - max(1, keep_last))
+    return turns[keep_first:end], [*turns[end:], *turns[:keep_first]]
 
 
 def select_turns(view: CondenserView, candidates: Iterable[Turn]) -> list[Turn]:
@@ -212,8 +198,8 @@ class AmortizedForgetting:
 
 @dataclass(frozen=True)
 class ObservationMasking:
-    """Masks the older results, oldest first, when the conversation exceeds its bound, except those
-    of the last `keep_last` turns."""
+    """Masks the older results, oldest first, when the conversation is too long, except those of the
+    last `keep_last` turns. It leaves the conversation as it is if that would not be enough."""
 
     keep_last: int = 12
 
@@ -223,24 +209,22 @@ class ObservationMasking:
             return None
         chosen: list[ObservationBase] = []
         freed = 0
-        for result in maskable(view, turns_before_last(view, self.keep_last)):
+        for result in maskable(view, view.turns[: -max(1, self.keep_last)]):
             if view.size - freed <= view.target:
                 break
             freed += view.freed_by_masking(result)
             chosen.append(result)
-        is_worth_it = view.is_requested or freed >= MIN_SAVING_SHARE * view.target
-        return mask(chosen) if is_worth_it else None
+        return mask(chosen) if view.size - freed <= MAX_MASKED_SHARE * view.target else None
 
 
 @dataclass(frozen=True)
 class ConversationWindow:
-    """Forgets the oldest turns of the middle, always whole turns, when the conversation exceeds its
-    bound.
+    """Forgets the oldest turns of the middle, always whole turns, when the conversation is too
+    long.
 
-    keep_first, keep_last: number of turns kept at both ends. Fewer are kept only if the model
-        reports that the context is full. The last turn, the system prompt and the user's own
-        messages are always kept, but the results of the last turn are masked if nothing else can
-        be left out.
+    keep_first, keep_last: number of turns kept at both ends. Fewer are kept only if forgetting the
+        middle is not enough. The last turn, the system prompt and the user's own messages are
+        always kept, but the results of the last turn are masked if nothing else can be left out.
     only_asked: act only if the model reports that the context is full.
     write_notes: adds notes of a model; None for no such notes.
     """
@@ -252,38 +236,22 @@ class ConversationWindow:
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        is_too_long = view.target is not None and view.size > view.target and not self.only_asked
-        if not view.is_requested and not is_too_long:
+        if view.target is None or (self.only_asked and not view.is_requested):
             return None
-        turns = select_turns(view, middle_turns(view, self.keep_first, self.keep_last))
+        middle, ends = middle_and_ends(view, self.keep_first, self.keep_last)
+        turns = select_turns(view, [*middle, *ends])
         if not turns:
             return mask(maskable(view, view.turns)) if view.is_requested else None
         return forget(view, turns, self.write_notes(view, turns) if self.write_notes else None)
 
 
 class Pipeline:
-    """A condenser made of stages, each of which sees what the stages before it leave."""
+    """A condenser made of stages. The first one that has something to leave out decides."""
 
     def __init__(self, *stages: Condenser) -> None:
         self._stages = stages
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        combined: Condensation | None = None
-        for stage in self._stages:
-            condensation = stage.condense(view)
-            if condensation is not None:
-                view = view.after(condensation)
-                combined = _combine(combined, condensation) if combined else condensation
-        return combined
-
-
-def _combine(first: Condensation, second: Condensation) -> Condensation:
-    forgotten = set(first.forgotten) | set(second.forgotten)
-    newest = second if second.forgotten else first
-    return Condensation(
-        forgotten=tuple(sorted(forgotten)),
-        masked=tuple(sorted({*first.masked, *second.masked} - forgotten)),
-        summary=newest.summary,
-        notes=newest.notes,
-    )
+        condensations = (stage.condense(view) for stage in self._stages)
+        return next(filter(None, condensations), None)

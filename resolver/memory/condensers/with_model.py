@@ -16,9 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from resolver.config.templates import render
 from resolver.errors import LimitReached, ModelError
 from resolver.events.lifecycle import Condensation
-from resolver.events.observations import CmdOutput, ErrorObservation
-from resolver.llm.base import ChatMessage, Model, ToolSpec
-from resolver.memory.condensers.rules import forget, middle_turns, select_turns
+from resolver.llm.base import ChatMessage, Model
+from resolver.memory.condensers.rules import forget, middle_and_ends, select_turns
 from resolver.memory.condensers.view import CondenserView
 from resolver.memory.turns import Turn, action_text, observation_text
 from resolver.models.run import Completion
@@ -33,6 +32,9 @@ MIN_RESULT_LENGTH = 200
 MAX_EXCERPT_LENGTH = 1_500
 """Maximum characters of one action, and of the text of one reply."""
 
+
+SERVICE = "condenser"
+"""Name of the service in the log whose model writes summaries for condensers."""
 
 FAILED, UNUSABLE = "condenser", "condenser_reply"
 """Codes of the warnings in the log: a call gave no reply; a reply was unusable."""
@@ -51,37 +53,17 @@ class SummaryClient:
         self._model = model
         self._warn = warn
 
-    @property
-    def calls_tools(self) -> bool:
-        """True if the model supports native tool calls."""
-        return self._model.supports_tools
-
-    def ask(
-        self, view: CondenserView, question: str, tool: ToolSpec | None = None
-    ) -> Completion | None:
-        """Return the model's reply to the question; None if the call failed.
-
-        A reply that is already in the log, because the process that asked was killed, is taken from
-        there.
-
-        tool: a tool for the model to call, if it supports tools.
-        """
-        recorded = view.log.next_reply()
-        if recorded is not None:
-            return recorded
+    def ask(self, question: str) -> Completion | None:
+        """Return the model's reply to the question; None if the call failed."""
         messages: list[ChatMessage] = [
             {"role": "system", "content": render("memory/condenser.md.j2").strip()},
             {"role": "user", "content": question},
         ]
-        tools = [tool] if tool is not None and self.calls_tools else None
         try:
-            completion = self._model.complete(messages, tools)
+            return self._model.complete(messages)
         except (ModelError, LimitReached) as error:
             self._warn(FAILED, f"{_FALLBACK_WARNING}: {error.what}")
             return None
-        # mark the reply, which is in the log now, as read
-        view.log.next_reply()
-        return completion
 
     def refuse(self, reason: str) -> None:
         """Log that the model's reply was not used, and why."""
@@ -113,29 +95,11 @@ def render_turns(turns: Sequence[Turn], max_length: int = MAX_QUESTION_LENGTH) -
     return truncate_middle(render("memory/record.md.j2", steps=steps).strip(), max_length)
 
 
-def _describe_turn(turn: Turn) -> str:
-    parts = []
-    for action in turn.actions[:4]:
-        result = turn.results.get(action.id)
-        match result:
-            case CmdOutput(exit_code=code):
-                ending = f"exit code {code}"
-            case ErrorObservation():
-                ending = "error"
-            case _:
-                ending = f"{len(result.content)} characters" if result is not None else "no result"
-        parts.append(f"{' '.join(action_text(action).split())[:160]} -> {ending}")
-    reply_text = " ".join(turn.reply.completion.text.split())[:160] if turn.reply else ""
-    return "; ".join([*([f"said: {reply_text}"] if reply_text else []), *parts])
-
-
 MAX_NOTES_LENGTH = 6_000
 """Maximum characters of notes that are kept."""
 
 MAX_USER_MESSAGES_LENGTH = 4_000
 """Maximum characters of the user's messages that are quoted to the model."""
-
-NOTES_TOOL = "note_state"
 
 
 @dataclass(frozen=True)
@@ -146,8 +110,8 @@ class FreeTextNotes:
 
     def __call__(self, view: CondenserView, turns: Sequence[Turn]) -> str | None:
         """Return the notes; None if there is no usable reply."""
-        record = _quote(view, render_turns(turns), view.notes)
-        completion = self.client.ask(view, render("memory/summarize.md.j2", **record))
+        record = _quote(view, render_turns(turns), view.history.notes)
+        completion = self.client.ask(render("memory/summarize.md.j2", **record))
         if completion is None:
             return None
         if not completion.text.strip():
@@ -177,7 +141,7 @@ class WorkState(BaseModel):
 class StructuredNotes:
     """Asks for notes in fixed fields, so that the model leaves no aspect out. A `NoteWriter`.
 
-    The model answers with a tool call if it supports tools, otherwise with JSON in its text.
+    The model answers with JSON in its text.
     """
 
     client: SummaryClient
@@ -187,16 +151,14 @@ class StructuredNotes:
         fields = [(name, field.description) for name, field in WorkState.model_fields.items()]
         question = render(
             "memory/structured.md.j2",
-            **_quote(view, render_turns(turns), view.notes),
-            tool=self.client.calls_tools,
-            tool_name=NOTES_TOOL,
+            **_quote(view, render_turns(turns), view.history.notes),
             fields=fields,
         )
-        completion = self.client.ask(view, question, _notes_tool())
+        completion = self.client.ask(question)
         if completion is None:
             return None
         try:
-            state = WorkState.model_validate(_parse_object(completion), extra="ignore")
+            state = WorkState.model_validate(_parse_object(completion.text), extra="ignore")
         except (ValueError, ValidationError) as error:
             self.client.refuse(f"its reply has not the form asked for: {str(error)[:200]}")
             return None
@@ -224,22 +186,22 @@ class LLMAttention:
 
     def condense(self, view: CondenserView) -> Condensation | None:
         """See `Condenser`."""
-        if view.target is None or view.size <= view.target:
+        if view.target is None:
             return None
-        candidates = middle_turns(view, self.keep_first, self.keep_last)
-        if not select_turns(view, candidates):
+        middle, ends = middle_and_ends(view, self.keep_first, self.keep_last)
+        if not select_turns(view, [*middle, *ends]):
             return None
-        return forget(view, select_turns(view, self._least_needed_first(view, candidates)))
+        candidates = self._least_needed_first(view, middle) if middle else []
+        return forget(view, select_turns(view, [*candidates, *ends]))
 
     def _least_needed_first(self, view: CondenserView, turns: Sequence[Turn]) -> list[Turn]:
-        lines = "\n".join(f"{n}. {_describe_turn(turn)}" for n, turn in enumerate(turns, start=1))
         question = render(
             "memory/attention.md.j2",
-            **_quote(view, lines, notes=""),
+            **_quote(view, render_turns(turns), notes=""),
             count=len(turns),
             keep=max(1, len(turns) // 2),
         )
-        completion = self.client.ask(view, question)
+        completion = self.client.ask(question)
         if completion is None:
             return list(turns)
         numbers = [int(text) - 1 for text in _STEP_NUMBER.findall(completion.text[:20_000])]
@@ -252,47 +214,16 @@ class LLMAttention:
 
 def _quote(view: CondenserView, record: str, notes: str) -> dict[str, str]:
     """Return the texts that a question quotes, and the marker that delimits them."""
-    user_messages = _user_messages(view)
+    user_messages = truncate_middle("\n\n".join(view.user_messages), MAX_USER_MESSAGES_LENGTH)
     marker = marker_for(user_messages + notes + record)
     return {"asked": user_messages, "notes": notes, "record": record, "marker": marker}
 
 
-def _user_messages(view: CondenserView) -> str:
-    """Return the user's messages. If they are too long: the first, which states the task, and the
-    last, both truncated."""
-    messages = view.log.user_messages
-    if len("\n\n".join(messages)) <= MAX_USER_MESSAGES_LENGTH:
-        return "\n\n".join(messages)
-    share = MAX_USER_MESSAGES_LENGTH // 4
-    return "\n\n".join(
-        [
-            truncate_middle(messages[0], 3 * share),
-            *(truncate_middle(message, share) for message in messages[-1:]),
-        ]
-    )
-
-
-def _notes_tool() -> ToolSpec:
-    properties: dict[str, Any] = {
-        name: {"type": "array", "items": {"type": "string"}, "description": field.description}
-        for name, field in WorkState.model_fields.items()
-    }
-    schema = {"type": "object", "properties": properties, "required": list(properties)}
-    function = {
-        "name": NOTES_TOOL,
-        "description": "Notes the state of the work.",
-        "parameters": schema,
-    }
-    return {"type": "function", "function": function}
-
-
-def _parse_object(completion: Completion) -> dict[str, Any]:
-    """Return the fields from the tool call or from the JSON object in the text.
+def _parse_object(text: str) -> dict[str, Any]:
+    """Return the fields from the JSON object in the text.
 
     Raises ValueError if there is no JSON object.
     """
-    call = next((call for call in completion.tool_calls if call.name == NOTES_TOOL), None)
-    text = call.arguments if call else completion.text
     start, end = text.find("{"), text.rfind("}") + 1
     try:
         data = json.loads(text[start:end]) if 0 <= start < end else None

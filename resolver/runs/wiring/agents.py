@@ -41,9 +41,9 @@ from resolver.llm.library import context_window
 from resolver.mcp import servers as mcp_servers
 from resolver.mcp.host_process import HostProcess
 from resolver.mcp.transports import Address, Endpoint, Launch
-from resolver.memory.condensers.registry import LogCondenser, make_condenser
-from resolver.memory.condensers.view import SERVICE, SizeBound
-from resolver.memory.condensers.with_model import SummaryClient
+from resolver.memory.condensers.registry import make_condenser
+from resolver.memory.condensers.view import LogCondenser, max_tokens_for
+from resolver.memory.condensers.with_model import SERVICE, SummaryClient
 from resolver.models.approval import parse_action_rule, parse_tool_risk
 from resolver.models.run import FINAL_STATES, Command, McpTool, Trigger
 from resolver.runs.resuming.rebuild import recorded_actions
@@ -219,7 +219,7 @@ def open_condensers(
     # A recording in which nothing was condensed has stayed below any bound, and the model's window
     # is not worth loading litellm.
     has_window = is_condensed or not recording
-    bound = SizeBound(window=cache(lambda: _context_window(config) if has_window else None))
+    max_tokens = cache(lambda: max_tokens_for(_context_window(config) if has_window else None))
 
     def condenser_of(stream: EventStream) -> ConversationCondenser:
         def warn(about: str, what: str) -> None:
@@ -228,7 +228,7 @@ def open_condensers(
         def ask() -> SummaryClient:
             return SummaryClient(open_model(stream, SERVICE), warn)
 
-        return LogCondenser(make_condenser(stages, ask), bound)
+        return LogCondenser(make_condenser(stages, ask), max_tokens)
 
     return condenser_of
 

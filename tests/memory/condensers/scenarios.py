@@ -9,14 +9,13 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import Condensation, ServiceReplied, Warned
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
-from resolver.memory.condensers.registry import LogCondenser
-from resolver.memory.condensers.view import Condenser, SizeBound
+from resolver.memory.condensers.view import Condenser, LogCondenser
 from resolver.memory.condensers.with_model import SummaryClient
 from resolver.memory.conversation import ConversationMemory
-from resolver.models.run import Completion, RequestedToolCall
+from resolver.models.run import Completion
 from tests.memory.logs import Log, started
 
-SMALL = SizeBound(5_000)
+SMALL = 5_000
 """About 20,000 characters."""
 
 
@@ -29,9 +28,9 @@ def filled(turns: int, size: int = 1000) -> Log:
     return log
 
 
-def condense(log: Log, condenser: Condenser, bound: SizeBound = SMALL) -> Condensation | None:
+def condense(log: Log, condenser: Condenser, max_tokens: int = SMALL) -> Condensation | None:
     """Return the condensation that is due now, and add it to the log."""
-    condensation = LogCondenser(condenser, bound).condense(log.state)
+    condensation = LogCondenser(condenser, lambda: max_tokens).condense(log.state)
     if condensation is not None:
         log.add(condensation)
     return condensation
@@ -42,7 +41,7 @@ def sent_text(log: Log) -> str:
     return str(ConversationMemory().messages(log.state))
 
 
-Reply = str | dict[str, Any] | ModelError | LimitReached
+Reply = str | ModelError | LimitReached
 
 
 class Noting:
@@ -50,27 +49,24 @@ class Noting:
 
     name = "notes"
     supports_vision = False
+    supports_tools = True
 
-    def __init__(self, *replies: Reply, tools: bool = True) -> None:
+    def __init__(self, *replies: Reply) -> None:
         self._replies: Sequence[Reply] = replies
-        self.supports_tools = tools
         self.asked: list[str] = []
-        self.tools: list[list[ToolSpec] | None] = []
 
     def complete(
-        self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
+        self,
+        messages: list[ChatMessage],
+        tools: list[ToolSpec] | None = None,
     ) -> Completion:
         self.asked.append(messages[-1]["content"])
-        self.tools.append(tools)
         if len(self.asked) > len(self._replies):
             raise ModelError("the endpoint is down")
         reply = self._replies[len(self.asked) - 1]
         if isinstance(reply, ModelError | LimitReached):
             raise reply
-        if isinstance(reply, str):
-            return Completion(model="notes", text=reply)
-        call = RequestedToolCall(id="n", name="note_state", arguments=reply["arguments"])
-        return Completion(model="notes", tool_calls=(call,))
+        return Completion(model="notes", text=reply)
 
 
 def asker(log: Log, model: Noting) -> SummaryClient:

@@ -3,7 +3,6 @@
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.memory.condensers.rules import ObservationMasking
-from resolver.memory.condensers.view import SizeBound
 from resolver.memory.conversation import ConversationMemory
 from tests.memory.condensers.scenarios import condense, filled
 from tests.memory.logs import started
@@ -14,7 +13,7 @@ PICTURE = "data:image/png;base64,AAAA"
 
 def test_old_outputs_are_masked_and_actions_stay() -> None:
     log = filled(30)
-    condensation = condense(log, ObservationMasking(keep_last=5), SizeBound(7_500))
+    condensation = condense(log, ObservationMasking(keep_last=5), 7_500)
     assert condensation is not None and condensation.forgotten == ()
     assert len(condensation.masked) == 25
     messages = ConversationMemory().messages(log.state)
@@ -35,7 +34,7 @@ def test_a_masked_output_says_how_to_get_it_again() -> None:
     log.turn(a.FileRead(path="a.py"), o.FileReadResult(path="a.py", content=long))
     log.turn(a.IPythonRunCell(code="f()"), o.IPythonOutput(content=long, error=True))
     log.turn(a.CmdRun(command="last"), o.CmdOutput(content=long, exit_code=0))
-    condense(log, ObservationMasking(keep_last=1), SizeBound(100))
+    condense(log, ObservationMasking(keep_last=1), 2_000)
     results = [
         m["content"] for m in ConversationMemory().messages(log.state) if m["role"] == "tool"
     ]
@@ -52,7 +51,7 @@ def test_pictures_of_masked_results_are_not_sent() -> None:
     for number in range(3):
         page = o.McpResult(content=f"page {number} " + "z" * 900, images=(PICTURE,))
         log.turn(a.McpCall(server="browser", name="look"), page)
-    assert condense(log, ObservationMasking(keep_last=1), SizeBound(100)) is not None
+    assert condense(log, ObservationMasking(keep_last=1), 2_500) is not None
     messages = ConversationMemory(sees_images=True).messages(log.state)
     assert str(messages).count(PICTURE) == 1
     assert "page 2" in str(messages) and "page 1" not in str(messages)

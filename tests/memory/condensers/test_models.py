@@ -8,7 +8,6 @@ import pytest
 from resolver.errors import LimitReached, ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.lifecycle import ServiceReplied
 from resolver.memory.condensers.rules import ConversationWindow
 from resolver.memory.condensers.with_model import (
     FreeTextNotes,
@@ -17,7 +16,6 @@ from resolver.memory.condensers.with_model import (
     SummaryClient,
 )
 from resolver.memory.conversation import ConversationMemory
-from resolver.models.run import Completion
 from tests.memory.condensers.scenarios import (
     Noting,
     asker,
@@ -81,24 +79,12 @@ def test_without_a_models_reply_the_earlier_notes_stay(
     assert len(warnings(log)) == 1
 
 
-def test_a_reply_that_came_before_the_process_was_killed_is_used() -> None:
-    log = filled(40)
-    log.add(ServiceReplied(service="condenser", completion=Completion(model="n", text="KEPT")))
-    log.add(o.AgentStateChanged(state="running"))
-    model = Noting()
-    condensation = condense(log, summarizing(asker(log, model)))
-    assert condensation is not None and condensation.notes == "KEPT"
-    assert not model.asked
-
-
 def test_attention_keeps_what_the_model_names() -> None:
     log = filled(40)
     model = Noting("7, 3, 11, 999 and 3")
     condense(log, LLMAttention(asker(log, model), keep_first=2, keep_last=3))
     assert {4, 8, 12} <= set(left(log))
-    assert "1. said: say 2; run 2 -> exit code 0" in model.asked[0].replace(
-        '[cmd_run {"command": "run 2", "is_input": false}]', "run 2"
-    )
+    assert "## Step 1\n\nsay 2\n" in model.asked[0] and "out 2" in model.asked[0]
 
 
 @pytest.mark.parametrize("reply", ["none of them", ModelError("down")])
@@ -109,24 +95,13 @@ def test_attention_without_a_reply_forgets_the_oldest(reply: ModelError | str) -
     assert warnings(log)
 
 
-def test_structured_notes_are_requested_by_a_tool_call() -> None:
+def test_structured_notes_are_read_from_json() -> None:
     log = filled(40)
     fields = {"findings": ["src/a.py:7 sums"], "next_steps": ["write a test"], "unknown": 1}
-    model = Noting({"arguments": json.dumps(fields)})
+    model = Noting(f"Here:\n```json\n{json.dumps(fields)}\n```")
     condensation = condense(log, structured(asker(log, model)))
     assert condensation is not None
     assert condensation.notes == "Findings:\n- src/a.py:7 sums\n\nNext steps:\n- write a test"
-    ((tool,),) = [tools for tools in model.tools if tools]
-    assert tool["function"]["name"] == "note_state"
-    assert "Call `note_state` once" in model.asked[0]
-
-
-def test_structured_notes_without_tools_are_json() -> None:
-    log = filled(40)
-    model = Noting('Here:\n```json\n{"cause": ["off by one"]}\n```', tools=False)
-    condensation = condense(log, structured(asker(log, model)))
-    assert condensation is not None and condensation.notes == "Cause:\n- off by one"
-    assert model.tools == [None]
     assert "Write one JSON object" in model.asked[0]
 
 

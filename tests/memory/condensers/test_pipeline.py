@@ -5,14 +5,13 @@ import pytest
 from resolver.config.agent_settings import CONDENSERS, parse_condenser
 from resolver.events import actions as a
 from resolver.memory.condensers.registry import make_condenser
-from resolver.memory.condensers.view import SizeBound
 from tests.memory.condensers.scenarios import Noting, asker, condense, filled, sent_text
 
 
 def test_a_stage_sees_the_result_of_the_previous_ones() -> None:
     log = filled(30)
     window = make_condenser(parse_condenser("masking(keep_last=2),window"), never)
-    condensation = condense(log, window, SizeBound(7_500))
+    condensation = condense(log, window, 7_500)
     assert condensation is not None and condensation.forgotten == ()
 
 

@@ -11,7 +11,8 @@ from resolver.events.lifecycle import ConfirmationAnswered, ConfirmationAsked, D
 from resolver.events.log import dump_line
 from resolver.memory.condensers.registry import make_condenser
 from resolver.memory.condensers.rules import record_work
-from resolver.memory.condensers.view import AgentLog, Condenser, SizeBound
+from resolver.memory.condensers.view import Condenser, CondenserView
+from resolver.memory.turns import History
 from resolver.models.approval import PendingApproval, SecurityRisk
 from resolver.models.run import PlanItem
 from tests.github.reports import WHEN
@@ -60,7 +61,7 @@ def worked(later: int) -> Log:
 
 def test_older_output_is_masked_before_a_model_is_asked() -> None:
     log, model = worked(60), Noting()
-    condensation = condense(log, default(log, model), SizeBound(12_000))
+    condensation = condense(log, default(log, model), 12_000)
     assert condensation is not None and condensation.masked and not condensation.forgotten
     shown = sent_text(log)
     assert "'Why.'" in shown and "x" * 800 in shown
@@ -69,7 +70,7 @@ def test_older_output_is_masked_before_a_model_is_asked() -> None:
 
 def test_what_is_forgotten_is_replaced_by_a_record_and_the_notes_of_a_model() -> None:
     log, model = worked(180), Noting("The parser is in src/parse.py.")
-    condensation = condense(log, default(log, model), SizeBound(4_000))
+    condensation = condense(log, default(log, model), 4_000)
     assert condensation is not None and condensation.notes == "The parser is in src/parse.py."
     assert "fix it" in model.asked[0] and "grep 3" in model.asked[0]
     shown = sent_text(log).replace("\\n", "\n")
@@ -83,7 +84,7 @@ def test_what_is_forgotten_is_replaced_by_a_record_and_the_notes_of_a_model() ->
 
 def test_without_a_usable_model_the_record_remains() -> None:
     log = worked(180)
-    condensation = condense(log, default(log, Noting(ModelError("no such key"))), SizeBound(4_000))
+    condensation = condense(log, default(log, Noting(ModelError("no such key"))), 4_000)
     assert condensation is not None and condensation.notes == ""
     assert "src/sum.py" in condensation.summary
     ((about, message),) = warnings(log)
@@ -101,9 +102,7 @@ def test_the_record_has_the_latest_state_and_what_delegates_did() -> None:
     delegate(log, inner)
     log.turn(a.Message(content="Sure?", wait_for_response=True), None)
     log.add(a.Message(content="go on by yourself", source="user", cause=5))
-    view = AgentLog(SizeBound())
-    view.view(log.state)
-    record = record_work(view, 1)
+    record = record_work(CondenserView(History(), log.state.events, lambda: 1).events, 1)
     assert [item.title for item in record.plan] == ["all new"]
     assert record.changed == ("conf.ini", "x.py", "src/sum.py")
     assert [(text, d.approved) for text, d in record.decisions.items()] == [

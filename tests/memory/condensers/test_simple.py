@@ -3,8 +3,8 @@
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import Condensation
-from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import AmortizedForgetting, RecentEvents
+from resolver.memory.condensers.view import LogCondenser
 from tests.memory.condensers.scenarios import condense, filled, of, sent_text
 from tests.memory.logs import started
 

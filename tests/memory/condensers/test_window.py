@@ -5,15 +5,14 @@ from hypothesis import strategies as st
 
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.memory.condensers.registry import LogCondenser
 from resolver.memory.condensers.rules import ConversationWindow
-from resolver.memory.condensers.view import CHARACTERS_PER_TOKEN, SizeBound
+from resolver.memory.condensers.view import CHARACTERS_PER_TOKEN, LogCondenser, max_tokens_for
 from resolver.memory.conversation import ConversationMemory
 from tests.memory.condensers.scenarios import SMALL, condense, filled, sent_text
 from tests.memory.logs import Log, started, task
 from tests.memory.test_conversation import assert_pairs_are_complete
 
-LARGE = SizeBound(10**6)
+LARGE = 10**6
 
 
 def test_a_long_one_loses_whole_turns_of_its_middle() -> None:
@@ -28,7 +27,7 @@ def test_a_long_one_loses_whole_turns_of_its_middle() -> None:
 
 def test_a_request_is_followed_below_the_limit() -> None:
     log = filled(40)
-    condensing = LogCondenser(ConversationWindow(), LARGE)
+    condensing = LogCondenser(ConversationWindow(), lambda: LARGE)
     assert condensing.condense(log.state) is None
     before = len(sent_text(log))
     log.add(a.CondensationRequest())
@@ -41,7 +40,7 @@ def test_a_request_is_followed_below_the_limit() -> None:
 
 def test_a_size_that_the_endpoint_names_is_the_limit_from_then_on() -> None:
     log = filled(100)
-    condensing = LogCondenser(ConversationWindow(), LARGE)
+    condensing = LogCondenser(ConversationWindow(), lambda: LARGE)
     log.add(a.CondensationRequest(tokens=9_000, max_tokens=1_000))
     condensation = condensing.condense(log.state)
     assert condensation is not None
@@ -82,32 +81,21 @@ def test_a_single_turn_that_is_too_large_is_masked_when_nothing_else_can_go() ->
     assert condense(log, ConversationWindow(), LARGE) is None
 
 
-def test_the_limit_follows_the_models_window_which_is_read_once() -> None:
-    asked = []
-
-    def window() -> int:
-        asked.append(1)
-        return 10_000
-
-    bound = SizeBound(0, window)
-    assert condense(filled(5), ConversationWindow(), bound) is None
-    assert not asked
-    assert condense(filled(20), ConversationWindow(), bound) is None
-    assert condense(filled(30), ConversationWindow(), bound) is not None
-    assert asked == [1]
+def test_the_limit_follows_the_models_window() -> None:
+    assert (max_tokens_for(None), max_tokens_for(10_000)) == (100_000, 7_000)
 
 
 def test_tokens_are_counted_by_what_the_last_call_had() -> None:
     log = filled(35)
     last = log.state.events[-3]
-    assert condense(log, ConversationWindow(), SizeBound(10_000)) is None
+    assert condense(log, ConversationWindow(), 10_000) is None
     completion = last.completion.model_copy(
         update={"tokens": last.completion.tokens.model_copy(update={"input": 15_000})}
     )
     again = Log(*log.state.events[:-3], last.model_copy(update={"completion": completion}))
     again.add(log.state.events[-2])
     again.add(log.state.events[-1])
-    assert condense(again, ConversationWindow(), SizeBound(10_000)) is not None
+    assert condense(again, ConversationWindow(), 10_000) is not None
 
 
 @given(
@@ -124,7 +112,7 @@ def test_a_condensation_never_separates_a_pair_or_forgets_the_task(
         log.turn(a.CmdRun(command="c"), o.CmdOutput(content="x" * size, exit_code=0))
     if wanted:
         log.add(a.CondensationRequest())
-    condensation = condense(log, ConversationWindow(first, last), SizeBound(1_200))
+    condensation = condense(log, ConversationWindow(first, last), 1_200)
     if condensation:
         assert 0 not in condensation.forgotten and 1 not in condensation.forgotten
         assert len(condensation.forgotten) % 3 == 0
