@@ -6,7 +6,6 @@ left out and reported as a problem. An agent that asks for a skill by name is an
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 
 from resolver.config.templates import render
@@ -99,12 +98,11 @@ class Library:
     def instructions_at(self, folder: str) -> Skill | None:
         """Return the instructions that apply to a folder of `nested`.
 
-        None if the file is empty or too large to be read. A file with invalid frontmatter is
-        returned as a whole: too much text is better than a missing rule.
+        None if the file is empty or too large to be read.
         """
         path = self.nested[folder]
         try:
-            return _instructions(path, without_invisible(_decode(self.read(path) or b"")))[0]
+            return _instructions(path, without_invisible(_decode(self.read(path) or b"")))
         except ResolverError:
             return None  # too large
 
@@ -218,16 +216,13 @@ class _Reader:
         present = set(source.paths)
         texts: set[str] = set()
         for path in (p for p in INSTRUCTION_FILES if p in present):
-            skill, problem = _instructions(path, self._read_text(source, path))
-            if problem:
-                self.problems.append(problem)
+            skill = _instructions(path, self._read_text(source, path))
             if skill is not None and skill.body not in texts:
                 texts.add(skill.body)
                 self.always.append(skill)
-        for folder in _folders_with_instructions(source.paths):
-            self.nested[folder] = next(
-                folder + n for n in NESTED_INSTRUCTION_FILES if folder + n in present
-            )
+        for name in reversed(NESTED_INSTRUCTION_FILES):
+            found = sorted(path for path in source.paths if path.endswith(f"/{name}"))
+            self.nested |= {path.removesuffix(name): path for path in found}
 
     def _read_skill(self, source: SkillSource, path: str, folder: str) -> Skill | None:
         text = self._read_text(source, path)
@@ -263,17 +258,16 @@ def _decode(content: bytes) -> str:
     return content.decode("utf-8-sig", "replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _instructions(path: str, text: str) -> tuple[Skill | None, str]:
-    """Return the instructions in a file (None if there are none) and a problem with its
-    frontmatter ("" if there is none)."""
-    problem = ""
+def _instructions(path: str, text: str) -> Skill | None:
+    """Return the instructions in a file, None if there are none.
+
+    A file with invalid frontmatter is used as a whole: too much text is better than a missing rule.
+    """
     try:
         body = read_document(text, path).body.strip()
-    except FrontmatterError as error:
-        body, problem = text.strip(), f"{error.what}; the file is used as it is"
-    if not body:
-        return None, problem
-    return Skill(path, "", body, path, Origin.REPOSITORY, "always"), problem
+    except FrontmatterError:
+        body = text.strip()
+    return Skill(path, "", body, path, Origin.REPOSITORY, "always") if body else None
 
 
 def _skill_files(source: SkillSource) -> Iterator[tuple[str, str]]:
@@ -293,8 +287,6 @@ def _skill_files(source: SkillSource) -> Iterator[tuple[str, str]]:
             yield path, folder
 
 
-# Each run of a process reads the same skills, and PyYAML needs several milliseconds for one.
-@lru_cache(maxsize=64)
 def _parse_skill(text: str, path: str, folder: str, prefix: str, origin: Origin) -> Skill:
     """Return the skill in a file's text. Raises FrontmatterError.
 
@@ -342,10 +334,3 @@ def _name_from_path(path: str) -> str:
 def _first_line(body: str) -> str:
     line = body.partition("\n")[0].strip("# ")
     return line[:MAX_DESCRIPTION_LENGTH]
-
-
-def _folders_with_instructions(paths: tuple[str, ...]) -> list[str]:
-    found = (path.rpartition("/") for path in paths)
-    return sorted(
-        {f"{folder}/" for folder, _, name in found if folder and name in NESTED_INSTRUCTION_FILES}
-    )

@@ -4,38 +4,39 @@ The decision depends on the event log only, so a resumed run loads the same. Loa
 to the end of the conversation, each skill at most once, within fixed limits.
 """
 
-from collections.abc import Iterator, Sequence
+import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 from resolver.config.templates import render
-from resolver.events.actions import Recall
+from resolver.events import actions as a
+from resolver.events import lifecycle as life
+from resolver.events import observations as o
 from resolver.events.base import Source as EventSource
-from resolver.events.observations import RecallResult
-from resolver.events.state import State
+from resolver.events.log import Event
+from resolver.events.state import LogFollower, State
 from resolver.memory.skills.library import RECALL_TOOL, Library, render_skill_list
-from resolver.memory.skills.observed_text import ObservedText
-from resolver.memory.skills.skill import Origin, Skill
-from resolver.memory.skills.triggers import find_trigger
+from resolver.memory.skills.skill import Origin, Skill, find_trigger
 from resolver.models.path_globs import matches_glob
+from resolver.models.run import Task, TriggerKind
 from resolver.models.truncate import truncate_middle
 
 MAX_FILE_LENGTH = 16_000
 """Maximum characters loaded of one file; the agent can read the rest itself."""
 
-MAX_ALWAYS_LENGTH = 32_000
-"""Maximum characters of everything that is loaded when a run begins."""
-
-MAX_TRIGGERED_LENGTH = 48_000
-"""Maximum characters of everything that is loaded later because a trigger matched."""
+MAX_LOADED_LENGTH = 80_000
+"""Maximum characters of everything that is loaded."""
 
 MIN_SHARE = 500
 """If less room than this is left, a note that there is no room is shown in place of the text."""
 
 SKILL_LIST = "the list of skills"
 
-RecalledText = tuple[Recall, RecallResult]
-RecallTopic = Literal["instructions", "skill", "task", "list"]
+_CODE_TOOLS = frozenset({"execute_bash", "execute_ipython_cell", "str_replace_editor"})
+"""An agent with none of these tools only browses, and gets no knowledge about files."""
+
+RecalledText = tuple[a.Recall, o.RecallResult]
 
 
 class Recaller(Protocol):
@@ -60,17 +61,13 @@ class NullRecaller:
 
 @dataclass(frozen=True)
 class _TextToLoad:
-    """A text to load. `hint` says how to read it in full when it is truncated.
-
-    always: the text counts towards `MAX_ALWAYS_LENGTH`, otherwise towards `MAX_TRIGGERED_LENGTH`.
-    """
+    """A text to load. `hint` says how to read it in full when it is truncated."""
 
     name: str
     why: str
     text: str
     sources: tuple[str, ...]
-    about: RecallTopic
-    always: bool = False
+    about: Literal["instructions", "skill", "task", "list"]
     hint: str = ""
 
 
@@ -83,120 +80,143 @@ class SkillRecaller:
 
     def __init__(self, library: Library, roots: Sequence[str] = ()) -> None:
         self._library = library
-        self._observed = ObservedText(roots)
-        self._texts_to_load: dict[str, _TextToLoad] = {}
-        self._always_names = {*(skill.name for skill in library.always), SKILL_LIST}
+        self._roots = tuple(root.rstrip("/") for root in roots if root.rstrip("/"))
+        self._log = LogFollower()
+        self._clear()
 
     def recall(self, state: State) -> Sequence[RecalledText]:
         """See `Recaller`."""
-        observed = self._observed
-        is_new = observed.update(state)
-        if is_new:
-            self._texts_to_load = {}
-        if not observed.works_on_code:
+        new_events, is_start = self._log.read(state)
+        if is_start:
+            self._clear()
+        for event in new_events:
+            self._process(event)
+        if not _CODE_TOOLS.intersection(self._tools):
             return ()
-        if is_new or observed.texts or observed.touched:
-            for text in self._new_texts(is_new):
-                self._texts_to_load.setdefault(text.name, text)
-        missing = [
-            text for name, text in self._texts_to_load.items() if name not in observed.loaded
-        ]
-        return self._load(missing) if missing else ()
+        remaining = MAX_LOADED_LENGTH - sum(self._loaded.values())
+        recalled: list[RecalledText] = []
+        for text in self._due.values():
+            if text.name not in self._loaded:
+                recalled.append(_recall(text, min(MAX_FILE_LENGTH, remaining)))
+                remaining -= len(recalled[-1][1].content)
+        return recalled
 
-    def _load(self, missing: Sequence[_TextToLoad]) -> list[RecalledText]:
-        always = sum(n for name, n in self._observed.loaded.items() if name in self._always_names)
-        triggered = sum(self._observed.loaded.values()) - always
-        remaining = {True: MAX_ALWAYS_LENGTH - always, False: MAX_TRIGGERED_LENGTH - triggered}
-        loaded: list[RecalledText] = []
-        for text in missing:
-            share = min(MAX_FILE_LENGTH, remaining[text.always])
-            content = (
-                truncate_middle(text.text, share, text.hint)
-                if share >= MIN_SHARE
-                else _no_room_note(text)
-            )
-            remaining[text.always] -= len(content)
-            loaded.append(
-                (
-                    Recall(query=text.name, why=text.why, source=EventSource.ENVIRONMENT),
-                    RecallResult(
-                        content=content,
-                        about=text.about,
-                        name=text.name,
-                        sources=text.sources,
-                        why=text.why,
-                    ),
-                )
-            )
-        return loaded
-
-    def _new_texts(self, is_new: bool) -> Iterator[_TextToLoad]:
-        """Yield everything that the new events call for, in the order in which it is shown."""
-        if is_new:
-            yield from self._initial_texts()
-        unloaded = [
-            skill for skill in self._library.skills if skill.name not in self._observed.loaded
-        ]
-        for skill in unloaded:
-            matches = (
-                find_trigger(trigger, text)
-                for text in self._observed.texts
-                for trigger in skill.triggers
-            )
-            if matched := next(filter(None, matches), None):
-                yield _skill_text(skill, f"“{matched}” was said")
-        for path in self._observed.touched:
-            yield from self._folder_instructions(path)
-        for path in self._observed.changed:
-            for skill in unloaded:
-                if any(matches_glob(path, glob) for glob in skill.globs):
-                    yield _skill_text(skill, f"{path} was changed")
-
-    def _initial_texts(self) -> Iterator[_TextToLoad]:
-        """Yield what is loaded when a run begins, and a skill that was asked for by command."""
+    def _clear(self) -> None:
+        self._tools: tuple[str, ...] = ()
+        self._has_task = False
+        self._has_replied = False
+        self._loaded: dict[str, int] = {}  # characters by name
+        self._due: dict[str, _TextToLoad] = {}
         for skill in self._library.always:
-            hint = f"The whole file is {skill.source}."
-            sources = (skill.source,)
-            yield _TextToLoad(
-                skill.name, "always loaded", skill.body, sources, "instructions", True, hint
-            )
-        trigger = self._observed.trigger
-        asked_for = self._library.skill(trigger.named) if trigger is not None else None
-        if trigger is not None and asked_for is not None:
-            why = f"asked for as /{trigger.named}"
-            yield replace(_skill_text(asked_for, why), about="task")
-        if RECALL_TOOL in self._observed.tools and any(
-            skill.origin is not Origin.SHIPPED for skill in self._library.skills
-        ):
-            text = render_skill_list(self._library.skills)
-            yield _TextToLoad(SKILL_LIST, "to choose from", text, (), "list", True)
+            self._add(_instructions(skill, "always loaded"))
 
-    def _folder_instructions(self, path: str) -> Iterator[_TextToLoad]:
-        """Yield the instructions of the folders that contain the path, the innermost last, because
+    def _add(self, text: _TextToLoad) -> None:
+        self._due.setdefault(text.name, text)
+
+    def _process(self, event: Event) -> None:
+        """Add what the event calls for."""
+        match event:
+            case life.RunStarted(task=task):
+                self._has_task = True
+                self._read_task(task)
+            case life.SystemPrompt(tools=tools):
+                self._tools = self._tools or tools
+                skills = self._library.skills
+                if RECALL_TOOL in tools and any(s.origin is not Origin.SHIPPED for s in skills):
+                    text = render_skill_list(skills)
+                    self._add(_TextToLoad(SKILL_LIST, "to choose from", text, (), "list"))
+            case life.ModelReplied():
+                self._has_replied = True
+            case a.Message(source=EventSource.USER, cause=None, content=content):
+                # the first message of a run only repeats the task, in the words of a template
+                if not self._has_task or self._has_replied:
+                    self._read_text(content)
+            case a.FileRead(path=path):
+                self._touch(self._from_root(path))
+            case a.FileWrite(path=path) | a.FileEdit(path=path):
+                self._change(path)
+            case o.SandboxObservation():
+                for path in event.changed.paths if event.changed else ():
+                    self._change(path)
+                if isinstance(event, o.CmdOutput) and event.cwd:
+                    self._touch(self._from_root(event.cwd))
+            case o.RecallResult(name=name, content=content) if name:
+                self._loaded[name] = self._loaded.get(name, 0) + len(content)
+            case _:
+                pass
+
+    def _read_task(self, task: Task) -> None:
+        named = task.trigger.named
+        if skill := self._library.skill(named):
+            self._add(replace(_skill_text(skill, f"asked for as /{named}"), about="task"))
+        for text in _texts_of(task):
+            self._read_text(text)
+        for file in task.pull.files if task.pull else ():
+            self._change(file.path)
+
+    def _read_text(self, text: str) -> None:
+        for skill in self._library.skills:
+            matches = (find_trigger(trigger, text) for trigger in skill.triggers)
+            if matched := next(filter(None, matches), None):
+                self._add(_skill_text(skill, f"“{matched}” was said"))
+
+    def _change(self, path: str) -> None:
+        path = self._from_root(path)
+        self._touch(path)
+        for skill in self._library.skills:
+            if path and any(matches_glob(path, glob) for glob in skill.globs):
+                self._add(_skill_text(skill, f"{path} was changed"))
+
+    def _touch(self, path: str) -> None:
+        """Add the instructions of the folders that contain the path, the innermost last, because
         it takes precedence over the others."""
         parts = path.split("/")
         for count in range(1, len(parts) + 1):
             folder = "/".join(parts[:count]) + "/"
-            file = self._library.nested.get(folder, "")
-            if not file or file in self._observed.loaded or file in self._texts_to_load:
-                continue
-            skill = self._library.instructions_at(folder)
-            if skill is not None:
-                hint = f"The whole file is {file}."
-                yield _TextToLoad(
-                    file, f"{path} was touched", skill.body, (file,), "instructions", hint=hint
-                )
+            file = self._library.nested.get(folder)
+            if file is not None and file not in self._due:
+                skill = self._library.instructions_at(folder)
+                if skill is not None:
+                    self._add(_instructions(skill, f"{path} was touched"))
+
+    def _from_root(self, path: str) -> str:
+        """Return the path from the repository's root; "" for the root and for paths outside."""
+        for root in self._roots:
+            if path == root or path.startswith(f"{root}/"):
+                path = path[len(root) :]
+                break
+        clean = posixpath.normpath(path.lstrip("/") or ".")
+        return "" if clean == "." or clean.startswith("..") else clean
+
+
+def _texts_of(task: Task) -> list[str]:
+    # Nobody wrote the instruction of a run that a failed check triggered: it comes from a template,
+    # and only the name of the check says what the run is about.
+    has_instruction = task.trigger.kind is not TriggerKind.CHECK_FAILED
+    request = task.trigger.instruction if has_instruction else task.trigger.check
+    comments = [comment.body for comment in task.comments if not comment.is_ours]
+    closed = task.pull.closes if task.pull else ()
+    linked = [text for issue in closed for text in (issue.title, issue.body)]
+    return [request, task.title, *task.labels, task.body, *comments, *linked]
+
+
+def _instructions(skill: Skill, why: str) -> _TextToLoad:
+    return replace(_skill_text(skill, why), about="instructions")
 
 
 def _skill_text(skill: Skill, why: str) -> _TextToLoad:
-    return _TextToLoad(
-        skill.name, why, skill.body, (skill.source,), "skill", hint=_read_hint(skill)
+    hint = f"The whole file is {skill.source}." if skill.origin is Origin.REPOSITORY else ""
+    return _TextToLoad(skill.name, why, skill.body, (skill.source,), "skill", hint)
+
+
+def _recall(text: _TextToLoad, limit: int) -> RecalledText:
+    """Return the events that load the text, with at most about `limit` characters of it."""
+    content = (
+        truncate_middle(text.text, limit, text.hint)
+        if limit >= MIN_SHARE
+        else render("agent/skill_no_room.md.j2", called=text.name, hint=text.hint).strip()
     )
-
-
-def _read_hint(skill: Skill) -> str:
-    return f"The whole file is {skill.source}." if skill.origin is Origin.REPOSITORY else ""
-
-
-def _no_room_note(text: _TextToLoad) -> str:
-    return render("agent/skill_no_room.md.j2", called=text.name, hint=text.hint).strip()
+    result = o.RecallResult(
+        content=content, about=text.about, name=text.name, sources=text.sources, why=text.why
+    )
+    return a.Recall(query=text.name, why=text.why, source=EventSource.ENVIRONMENT), result

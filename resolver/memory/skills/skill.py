@@ -3,12 +3,11 @@ microagents.
 """
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
 Kind = Literal["always", "knowledge", "task"]
 """When a skill is loaded. always: when a run begins. knowledge: when a trigger matches, or when the
@@ -32,6 +31,18 @@ def to_skill_name(text: str) -> str:
     """Return the text as a skill name: lower case, with `-` for everything except letters, digits,
     `.` and `-`. "" if nothing is left."""
     return re.sub(r"[^a-z0-9.-]+", "-", text.lower()).strip("-.")[:MAX_NAME_LENGTH]
+
+
+def find_trigger(trigger: str, text: str) -> str | None:
+    """Return the first match of the trigger as the text spells it, or None.
+
+    A trigger matches whole words, in any case; the words of a phrase may be separated by any white
+    space. Letters of other scripts count as word boundaries, since many don't separate words by
+    spaces: `docker` matches in `dockerの設定`.
+    """
+    words = r"\s+".join(re.escape(word) for word in trigger.split())
+    match = re.search(rf"(?<![A-Za-z0-9_]){words}(?![A-Za-z0-9_])", text, re.IGNORECASE)
+    return " ".join(match[0].split()) if match else None
 
 
 def _split_list(value: Any) -> Any:
@@ -83,14 +94,6 @@ class SkillHead(BaseModel):
             if not re.search(r"\w", trigger):
                 raise ValueError(f"the trigger {trigger!r} has no letter and no digit")
         return value
-
-    @model_validator(mode="before")
-    @classmethod
-    def _drop_missing(cls, data: Any) -> Any:
-        """Remove fields without a value, so that they get their defaults."""
-        if isinstance(data, Mapping):
-            return {name: value for name, value in data.items() if value != ""}
-        return data
 
 
 @dataclass(frozen=True)

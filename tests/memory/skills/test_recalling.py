@@ -15,9 +15,8 @@ from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.memory.skills.library import Library, SkillSource, read_library
 from resolver.memory.skills.recaller import (
-    MAX_ALWAYS_LENGTH,
     MAX_FILE_LENGTH,
-    MAX_TRIGGERED_LENGTH,
+    MAX_LOADED_LENGTH,
     RecalledText,
     SkillRecaller,
 )
@@ -198,8 +197,7 @@ def test_loaded_text_is_limited_and_omissions_are_named() -> None:
     assert len(actual) == 12
     sizes = {result.name: len(result.content) for _, result in actual}
     assert max(sizes.values()) <= MAX_FILE_LENGTH + 200, "with the note on what is left out"
-    assert sum(sizes[name] for name in always) <= MAX_ALWAYS_LENGTH + 1000
-    assert sum(sizes.values()) <= MAX_ALWAYS_LENGTH + MAX_TRIGGERED_LENGTH + 3000
+    assert sum(sizes.values()) <= MAX_LOADED_LENGTH + 3000
     last = actual[-1][1].content
     assert "no space left" in last and ".agents/skills/s8.md" in last
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.memory.skills.triggers import find_trigger
+from resolver.memory.skills.skill import find_trigger
 
 
 @pytest.mark.parametrize(
