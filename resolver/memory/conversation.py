@@ -1,7 +1,8 @@
 """Converts events to chat messages in OpenAI's format, for both dialects (tool calls and tags).
 
 While a log grows, its messages are only appended to: what was already sent stays identical byte for
-byte. Providers cache prefixes of requests, so that a step costs only what its new messages cost:
+byte, though all of it is built anew for each request. Providers cache prefixes of requests, so that
+a step costs only what its new messages cost:
 https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 A condensation, or dropping old images, is the exception.
 
@@ -123,6 +124,7 @@ own limit fits, including the note in its middle; this limit is for text from ot
 _DISALLOWED_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
+@dataclass(frozen=True)
 class ConversationMemory:
     """Builds the conversation of one agent from the state alone.
 
@@ -131,60 +133,36 @@ class ConversationMemory:
     sees_images: the model accepts images; otherwise a sentence replaces each image.
     """
 
-    def __init__(
-        self,
-        dialect: Dialect = "tools",
-        max_observation: int = MAX_OBSERVATION_LENGTH,
-        sees_images: bool = False,
-    ) -> None:
-        self._dialect = dialect
-        self._limit = max_observation
-        self._history = History()
-        self._completed: list[JsonObject] = []
-        self._completed_turns = 0
-        self._has_summary = False
-        self._pictures = Pictures(sees_images)
-        self._completed_pictures = 0
+    dialect: Dialect = "tools"
+    max_observation: int = MAX_OBSERVATION_LENGTH
+    sees_images: bool = False
 
     def messages(self, state: State) -> list[JsonObject]:
-        """Return the messages of the next request.
+        """Return the messages of the next request."""
+        history = History(state.events)
+        conversation = _Conversation(self, history, Pictures(self.sees_images))
+        first_sent = first_sent_image(conversation.pictures.count)
+        if first_sent:
+            pictures = Pictures(self.sees_images, first_sent)
+            conversation = _Conversation(self, history, pictures)
+        system = history.system
+        if system is None or not system.content.strip():
+            return conversation.messages
+        return [{"role": "system", "content": system.content}, *conversation.messages]
 
-        The caller may change the list, but not the messages, which are reused by later calls.
-        """
-        if self._history.update(state):
-            self._rebuild_from(0)
-        messages = self._build_messages()
-        first_sent = first_sent_image(self._pictures.count)
-        if first_sent != self._pictures.first_sent:
-            self._rebuild_from(first_sent)
-            messages = self._build_messages()
-        self._pictures.count = self._completed_pictures
-        system = self._history.system
-        system_messages = (
-            [{"role": "system", "content": system.content}]
-            if system and system.content.strip()
-            else []
-        )
-        return system_messages + messages
 
-    def _rebuild_from(self, first_sent: int) -> None:
-        """Discard the messages built so far. first_sent: number of the first image to send."""
-        self._completed, self._completed_turns, self._has_summary = [], 0, False
-        self._pictures.first_sent, self._pictures.count, self._completed_pictures = first_sent, 0, 0
+class _Conversation:
+    """The messages of one request without the system prompt."""
 
-    def _build_messages(self) -> list[JsonObject]:
-        """Return all turns as messages. Those of completed turns are built once and reused; the
-        last turn may still grow and is built anew. Afterwards, the image count includes the
-        last turn."""
-        turns = self._history.turns
-        for turn in turns[self._completed_turns : -1]:
-            self._add_turn(self._completed, turn)
-        self._completed_turns = len(turns) - 1
-        has_summary, self._completed_pictures = self._has_summary, self._pictures.count
-        messages = list(self._completed)
-        self._add_turn(messages, turns[-1])
-        self._has_summary = has_summary
-        return messages
+    def __init__(self, memory: ConversationMemory, history: History, pictures: Pictures) -> None:
+        self._dialect = memory.dialect
+        self._limit = memory.max_observation
+        self._history = history
+        self._has_summary = False
+        self.pictures = pictures
+        self.messages: list[JsonObject] = []
+        for turn in history.turns:
+            self._add_turn(self.messages, turn)
 
     def _add_turn(self, messages: list[JsonObject], turn: Turn) -> None:
         forgotten = self._history.forgotten
@@ -196,10 +174,10 @@ class ConversationMemory:
             self._add_text_turn(messages, turn)
         for note in turn.notes:
             if note.id not in forgotten:
-                picture_lines, picture_parts = self._pictures.of_task(
+                picture_lines, picture_parts = self.pictures.of_task(
                     self._history.pictures_of(note)
                 )
-                lines, parts = self._pictures.take(images_of(note))
+                lines, parts = self.pictures.take(images_of(note))
                 text = "\n".join([note_text(note, self._limit), *picture_lines, *lines])
                 _add_user(messages, text, [*picture_parts, *parts])
 
@@ -241,7 +219,7 @@ class ConversationMemory:
         result = turn.results.get(turn.actions[index].id) if index < len(turn.actions) else None
         masked = self._history.masked
         is_shown = result is not None and result.id not in masked
-        lines, parts = self._pictures.take(images_of(result) if result and is_shown else ())
+        lines, parts = self.pictures.take(images_of(result) if result and is_shown else ())
         return "\n".join([result_text(turn, index, self._limit, masked), *lines]), parts
 
     def _add_text_turn(self, messages: list[JsonObject], turn: Turn) -> None:

@@ -6,7 +6,7 @@ text that a model reads, within a size limit.
 """
 
 import json
-from collections.abc import Container
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, field
 
 from resolver.config.templates import render
@@ -15,7 +15,6 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event
-from resolver.events.state import LogFollower, State
 from resolver.models.issue_context import Picture
 from resolver.models.truncate import keep_last_lines, marker_for, truncate_middle
 
@@ -52,7 +51,7 @@ class Turn:
 
 
 class History:
-    """Holds the turns of one state and updates them from new events only.
+    """Holds the turns of the events of a log.
 
     turns: the first one is the head, which has notes but no reply.
     task_pictures: images of the task, which belong to the user's first message.
@@ -67,28 +66,11 @@ class History:
     knowledge that it recalls for the agent is.
     """
 
-    def __init__(self) -> None:
-        self._log = LogFollower()
-        self._clear()
-
-    def update(self, state: State) -> bool:
-        """Process new events.
-
-        Return True if nothing that was derived from the turns before applies any more: there was a
-        condensation, or this is the first state or not a continuation of the last one.
-        """
-        new_events, has_changed = self._log.read(state)
-        if has_changed:
-            self._clear()
-        for event in new_events:
-            has_changed = self._process(event) or has_changed
-        return has_changed
-
-    def _clear(self) -> None:
+    def __init__(self, events: Iterable[Event]) -> None:
         self.turns: list[Turn] = [Turn()]
         self.system: life.SystemPrompt | None = None
         self.task_pictures: tuple[Picture, ...] = ()
-        self._task_message_id = -1
+        self._task_message_id: int | None = None
         self.forgotten: set[int] = set()
         self.masked: set[int] = set()
         self._environment_actions: set[int] = set()
@@ -96,12 +78,14 @@ class History:
         self.notes = ""
         self.condensation_wanted = False
         self.accepted_tokens: int | None = None
+        for event in events:
+            self._process(event)
 
     def pictures_of(self, note: Note) -> tuple[Picture, ...]:
         """Return the images of the task if the note is the task, otherwise nothing."""
         return self.task_pictures if note.id == self._task_message_id else ()
 
-    def _process(self, event: Event) -> bool:
+    def _process(self, event: Event) -> None:
         current = self.turns[-1]
         match event:
             case life.RunStarted(task=task):
@@ -111,7 +95,7 @@ class History:
             case life.ModelReplied():
                 self.turns.append(Turn(reply=event))
             case a.Message(source=Source.USER) | life.Warned(to_agent=True):
-                if isinstance(event, a.Message) and self._task_message_id < 0:
+                if isinstance(event, a.Message) and self._task_message_id is None:
                     self._task_message_id = event.id
                 current.notes.append(event)
             case a.CondensationRequest(max_tokens=max_tokens):
@@ -124,7 +108,6 @@ class History:
                 if forgotten:
                     self.summary, self.notes = event.summary, event.notes
                 self.condensation_wanted = False
-                return True
             case o.AgentStateChanged():
                 pass
             case ActionBase(source=Source.ENVIRONMENT):
@@ -135,7 +118,6 @@ class History:
                 self._process_observation(event)
             case _:
                 pass
-        return False
 
     def _process_action(self, action: ActionBase) -> None:
         reply = self.turns[-1].reply
@@ -161,8 +143,8 @@ INTERRUPTED_RESULT = (
     "[no result: the run was interrupted while this was under way. It may have had effects: "
     "look at the current state before you repeat it]"
 )
-NOT_RUN_RESULT = "[not run: the run was interrupted before this call]"
-AFTER_FINISH_RESULT = "[not run: it came after the call that finished the work]"
+NOT_RUN_RESULT = "[not run: the work was interrupted or finished before this call]"
+_CELL_ERROR = "[the cell raised an error]"
 MASKED_LENGTH = 600
 """Maximum characters of its last lines that a masked output of a failed command still shows."""
 
@@ -176,8 +158,7 @@ def result_text(turn: Turn, index: int, limit: int, masked: Container[int] = ())
     masked: ids of observations of which only the outcome is shown.
     """
     if index >= len(turn.actions):
-        is_finished = any(isinstance(other, a.Finish) for other in turn.actions)
-        return AFTER_FINISH_RESULT if is_finished else NOT_RUN_RESULT
+        return NOT_RUN_RESULT
     action = turn.actions[index]
     result = turn.results.get(action.id)
     if result is not None and not isinstance(result, o.Null):
@@ -204,7 +185,7 @@ def observation_text(observation: ObservationBase, limit: int) -> str:
             return _command_text(observation, limit)
         case o.IPythonOutput(error=error):
             body = _body(observation.content, limit, observation.rest_hint)
-            return f"{body}\n[the cell raised an error]" if error else body
+            return f"{body}\n{_CELL_ERROR}" if error else body
         case o.McpResult(error=error):
             body = _body(observation.content, limit, observation.rest_hint)
             return f"{body}\n[the tool says that it failed]" if error else body
@@ -242,17 +223,14 @@ def masked_text(observation: ObservationBase) -> str:
             hint = f"all of it is in {where}" if where else "run the command again to see it"
             outcome = keep_last_lines(observation.content.strip(), MASKED_LENGTH if code else 150)
             note = f"[output of {size} left out to save space; {hint}]"
-            parts = [outcome, note, _status(observation)]
-        case o.IPythonOutput(error=error):
-            outcome = keep_last_lines(observation.content.strip(), MASKED_LENGTH) if error else ""
-            note = f"[output of {size} left out to save space; run the cell again to see it]"
-            parts = [outcome, note]
-            parts += ["[the cell raised an error]"] if error else []
+            return f"{outcome}\n{note}\n{_status(observation)}".lstrip("\n")
+        case o.IPythonOutput(error=True):
+            outcome = keep_last_lines(observation.content.strip(), MASKED_LENGTH)
+            return f"{outcome}\n[output of {size} left out to save space]\n{_CELL_ERROR}"
         case o.FileReadResult(path=path):
-            parts = [f"[{size} of {path} left out to save space; view it again if you need it]"]
+            return f"[{size} of {path} left out to save space; view it again if you need it]"
         case _:
-            parts = [f"[{size} left out to save space]"]
-    return "\n".join(part for part in parts if part)
+            return f"[{size} left out to save space]"
 
 
 def _body(content: str, limit: int, hint: str) -> str:
