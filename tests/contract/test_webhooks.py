@@ -84,5 +84,5 @@ def test_a_review_event_matches_githubs_schema(
 def test_a_wrong_payload_is_found(github: GitHubServer, described: Description) -> None:
     github.create_repository("octo/demo")
     payload = github.event_issues(github.create_issue("octo/demo", "t"))
-    assert described.payload_problems("issues", payload | {"issue": {}})
+    assert described.payload_problems("issues", payload | {"issue": {"number": "1"}})
     assert described.payload_problems("issues", payload | {"action": "exploded"})

@@ -102,14 +102,6 @@ def test_a_query_is_retried_whatever_its_fate(github: GitHubServer, token: str) 
     assert found == {"viewer": {"login": "octo"}}
 
 
-def test_all_pages_are_read(github: GitHubServer, token: str) -> None:
-    tip = github.repository(NAME).git.text("rev-parse", "main")
-    for number in range(205):
-        github.repository(NAME).git.git("update-ref", f"refs/heads/agent/{number}", tip)
-    assert len(GitHubForge(access(github, token), NAME).branches("agent/")) == 205
-    assert len(list(repository_at(access(github, token).requester(), NAME).get_branches())) == 206
-
-
 def test_an_unchanged_response_costs_no_quota(github: GitHubServer, token: str) -> None:
     polled = PolledReader(access(github, token).requester())
     path, query = f"/repos/{NAME}/issues", {"per_page": 5}

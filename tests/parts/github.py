@@ -20,7 +20,8 @@ from typing import Any
 
 import pytest
 
-from tests.parts.github_server import description, webhooks
+from tests.parts.github_server import description, documents_git
+from tests.parts.github_server import documents_core as core
 from tests.parts.github_server.app import GitHubApp
 from tests.parts.github_server.exchange import DOCS, Answer, Exchange, Fault, Hold, Site
 from tests.parts.github_server.stage import Stage
@@ -83,7 +84,25 @@ class GitHubServer(Stage):
             or (request.kind == "git" and request.path.endswith("/git-receive-pack"))
         ]
 
-    # Events: full payloads. `app`: as delivered to that App, with its installation.
+    # Events: payloads. `sender`: the author unless given. `app`: as delivered to that App, with its
+    # installation.
+
+    def _event(
+        self,
+        action: str,
+        about: Issue | Comment | Review | ReviewComment,
+        by: tuple[str | None, App | None],
+        **parts: Any,
+    ) -> dict[str, Any]:
+        sender, app = by
+        site = Site(self.server_url)
+        account = self.world.account(sender) if sender else about.author
+        installation = {"installation": {"id": app.installation_id}} if app else {}
+        around = {
+            "repository": core.repository(site, about.repository),
+            "sender": core.account(site, account),
+        }
+        return {"action": action, **parts, **around, **installation}
 
     def event_issue_comment(
         self,
@@ -93,8 +112,10 @@ class GitHubServer(Stage):
         app: App | None = None,
     ) -> dict[str, Any]:
         with self.world.lock:
-            by = self.world.account(sender) if sender else comment.author
-            return webhooks.issue_comment(Site(self.server_url), comment, action, by, app)
+            site = Site(self.server_url)
+            issue = core.issue(site, comment.repository.issues[comment.number])
+            written = core.comment(site, comment)
+            return self._event(action, comment, (sender, app), issue=issue, comment=written)
 
     def event_issues(
         self,
@@ -102,33 +123,37 @@ class GitHubServer(Stage):
         action: str = "opened",
         sender: str | None = None,
         app: App | None = None,
+        **parts: Any,
     ) -> dict[str, Any]:
         with self.world.lock:
-            by = self.world.account(sender) if sender else issue.author
-            return webhooks.issues(Site(self.server_url), issue, action, by, app)
+            document = core.issue(Site(self.server_url), issue)
+            return self._event(action, issue, (sender, app), issue=document, **parts)
 
     def event_issue_labeled(
         self, issue: Issue, label: str, sender: str | None = None, app: App | None = None
     ) -> dict[str, Any]:
-        """The label is put on the issue when it is not there."""
+        """The label is put on the issue when it is not there. sender: the owner unless given."""
         self.add_label(issue, label, sender)
-        with self.world.lock:
-            by = self.world.account(sender) if sender else issue.repository.owner
-            return webhooks.issue_labeled(Site(self.server_url), issue, label, by, app)
+        by = sender or issue.repository.owner.login
+        return self.event_issues(issue, "labeled", by, app, label={"name": label})
 
     def event_review_comment(
-        self, comment: ReviewComment, sender: str | None = None, app: App | None = None
+        self, comment: ReviewComment, app: App | None = None
     ) -> dict[str, Any]:
         with self.world.lock:
-            by = self.world.account(sender) if sender else comment.author
-            return webhooks.review_comment(Site(self.server_url), comment, by, app)
+            site = Site(self.server_url)
+            pull = documents_git.pull_short(site, comment.repository.issues[comment.number])
+            written = core.review_comment(site, comment)
+            by = (None, app)
+            return self._event("created", comment, by, pull_request=pull, comment=written)
 
-    def event_review(
-        self, review: Review, sender: str | None = None, app: App | None = None
-    ) -> dict[str, Any]:
+    def event_review(self, review: Review, app: App | None = None) -> dict[str, Any]:
         with self.world.lock:
-            by = self.world.account(sender) if sender else review.author
-            return webhooks.review(Site(self.server_url), review, by, app)
+            site = Site(self.server_url)
+            pull = documents_git.pull_short(site, review.repository.issues[review.number])
+            written = {**core.review(site, review), "state": review.state.lower()}
+            by = (None, app)
+            return self._event("submitted", review, by, pull_request=pull, review=written)
 
     # Trouble
 

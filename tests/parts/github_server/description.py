@@ -2,16 +2,18 @@
 
 OpenAPI 3.0 writes "may be null" as `nullable: true`, which JSON Schema does not know: the schemas
 are changed to say it in the words of JSON Schema.
+
+Requests have to be complete. Answers and payloads have the fields that clients read: each has to be
+one of GitHub's and of its type, but none is required.
 """
 
 import json
 import re
 from collections.abc import Iterator
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 import jsonschema_rs
 from graphql import GraphQLError, GraphQLSchema, build_schema, parse, validate
@@ -19,27 +21,6 @@ from graphql import GraphQLError, GraphQLSchema, build_schema, parse, validate
 from tests.parts.github_server.exchange import Exchange, template_pattern
 
 Json = dict[str, Any]
-
-
-def _is_date_time(value: object) -> bool:
-    if isinstance(value, str):
-        try:
-            datetime.fromisoformat(value)
-        except ValueError:
-            return False
-        # Python reads more than RFC 3339 allows.
-        return bool(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d", value))
-    return True
-
-
-def _is_uri(value: object) -> bool:
-    if isinstance(value, str):
-        try:
-            parts = urlsplit(value)
-        except ValueError:
-            return False
-        return bool(parts.scheme and parts.netloc)
-    return True
 
 
 _COMBINED = frozenset({"oneOf", "anyOf", "allOf"})
@@ -59,6 +40,18 @@ def _allow_null(node: Json) -> Json:
     return changed
 
 
+def _without_requirements(node: Any) -> None:
+    """Let all properties of the schemas be left out, so that several of `oneOf` may fit."""
+    if isinstance(node, dict):
+        if isinstance(node.get("required"), list):
+            del node["required"]
+        if "oneOf" in node:
+            node["anyOf"] = node.pop("oneOf")
+    for child in node.values() if isinstance(node, dict) else node:
+        if isinstance(child, dict | list):
+            _without_requirements(child)
+
+
 class Validators:
     """Validators for the schemas of a document in the form of JSON."""
 
@@ -66,6 +59,10 @@ class Validators:
 
     def __init__(self, text: bytes) -> None:
         document = json.loads(text, object_hook=_allow_null)
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                _without_requirements(operation.get("responses", {}))
+        _without_requirements([document["components"], document["x-webhooks"]])
         self._registry = jsonschema_rs.Registry([(self._URI, document)], draft=jsonschema_rs.Draft4)
         self._validators: dict[tuple[str, ...], jsonschema_rs.Draft4Validator] = {}
 
@@ -75,7 +72,6 @@ class Validators:
             pointer = "/".join(quote(s.replace("~", "~0").replace("/", "~1"), "~") for s in steps)
             self._validators[steps] = jsonschema_rs.Draft4Validator(
                 {"$ref": f"{self._URI}#/{pointer}"},
-                formats={"date-time": _is_date_time, "uri": _is_uri},
                 validate_formats=True,
                 registry=self._registry,
             )
@@ -208,15 +204,22 @@ class Description:
             sent = {"labels": sent}
         at = (*steps, "requestBody", "content", "application/json", "schema")
         yield from self._schema_problems(sent, at, "request body")
-        if isinstance(sent, dict):
-            known = self._property_names(at)
-            for name in sorted(set(sent) - known) if known else ():
-                yield f"request body has {name}, which GitHub does not know"
+        yield from self._unknown_names(sent, at, "request body")
+
+    def _unknown_names(self, instance: Any, steps: tuple[str, ...], what: str) -> Iterator[str]:
+        """Yield the properties of an object, or of a list's objects, that GitHub does not have."""
+        known = self._property_names(steps)
+        for row in instance if isinstance(instance, list) else [instance]:
+            for name in sorted(set(row) - known) if known and isinstance(row, dict) else ():
+                yield f"{what} has {name}, which GitHub does not know"
 
     def _property_names(self, steps: tuple[str, ...]) -> set[str]:
-        """Names that an object of this schema may have; empty when any will do."""
+        """Names that an object of this schema, or of its items, may have; empty when any will
+        do."""
         at = self._followed(steps)
         schema = self._at(at)
+        if "items" in schema:
+            return self._property_names((*at, "items"))
         names = set(schema.get("properties", ()))
         for keyword in ("oneOf", "anyOf", "allOf"):
             for index in range(len(schema.get(keyword, ()))):
@@ -244,6 +247,8 @@ class Description:
         if "application/json" in content:
             at = (*at, "content", "application/json", "schema")
             yield from self._schema_problems(answer.document, at, f"answer {status}")
+            if answer.status < 400:
+                yield from self._unknown_names(answer.document, at, f"answer {status}")
         elif not content and answer.document is not None:
             if answer.status < 400:
                 yield f"answer {status} has a body where none is described"

@@ -22,22 +22,19 @@ from graphql import (
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
-from tests.parts.github_server.exchange import Answer, ApiError, Call, Site
+from tests.parts.github_server.exchange import Answer, ApiError, Call
 from tests.parts.github_server.graphql_fields import (
     Fields,
     QueryError,
-    Resolved,
     actor,
     argument,
-    comment_nodes,
     connection,
     issue_fields,
-    merge_fields,
-    ref_fields,
-    related_fields,
+    repository_fields,
+    text_nodes,
     thread_fields,
 )
-from tests.parts.github_server.state import Issue, Repository, ReviewComment
+from tests.parts.github_server.state import Issue, Repository
 
 MAY_BE_MISSING = ("repository", "node", "issue", "pullRequest", "issueOrPullRequest")
 
@@ -68,54 +65,29 @@ def _fields(
             yield Field(node.name.value, (node.alias or node.name).value, arguments, nested, on)
 
 
-def _repository(site: Site, repository: Repository) -> Fields:
-    def numbered(arguments: Mapping[str, Any]) -> Fields | None:
-        found = repository.issues.get(argument(arguments, "number", int))
-        if found is None or found.deleted:
-            return None
-        merged = merge_fields(found) if found.pull else {}
-        return {**issue_fields(site, found), **related_fields(found), **merged}
-
-    return {
-        "id": lambda _: core.node_id("Repository", repository.id),
-        "databaseId": lambda _: repository.id,
-        "nameWithOwner": lambda _: repository.full_name,
-        "isPrivate": lambda _: repository.private,
-        "issue": numbered,
-        "pullRequest": numbered,
-        "issueOrPullRequest": numbered,
-    }
-
-
 def _query(call: Call) -> Fields:
+    def sees(repository: Repository) -> bool:
+        return access.role(call.caller.token, repository) != "none"
+
     def repository(arguments: Mapping[str, Any]) -> Fields | None:
         owner, name = (argument(arguments, key, str) for key in ("owner", "name"))
-        full_name = f"{owner}/{name}"
         known = {**call.world.moved, **call.world.repositories}
-        found = known.get(full_name.lower())
-        if found is None or access.role(call.caller.token, found) == "none":
-            return None
-        return {**_repository(call.site, found), **ref_fields(found)}
+        found = known.get(f"{owner}/{name}".lower())
+        return repository_fields(call.site, found) if found and sees(found) else None
 
     def nodes(arguments: Mapping[str, Any]) -> list[Fields | None]:
-        seen = call.world.repositories.values()
-        known = [
-            comment_nodes(call.site, r) for r in seen if access.role(call.caller.token, r) != "none"
-        ]
-        fields_by_id = {id: fields for nodes_by_id in known for id, fields in nodes_by_id.items()}
-        return [fields_by_id.get(id) for id in arguments["ids"]]
-
-    def node(arguments: Mapping[str, Any]) -> Fields | None:
-        return nodes({"ids": [arguments["id"]]})[0]
+        known = dict[str, Fields]()
+        for found in filter(sees, call.world.repositories.values()):
+            known |= text_nodes(call.site, found)
+        return [known.get(id) for id in arguments["ids"]]
 
     account = call.caller.account
     assert account is not None
-    viewer = actor(account)
     return {
-        "viewer": lambda _: viewer,
+        "viewer": actor(account),
         "repository": repository,
         "nodes": nodes,
-        "node": node,
+        "node": lambda arguments: nodes({"ids": [arguments["id"]]})[0],
         "search": lambda arguments: search_fields(call, arguments),
     }
 
@@ -123,15 +95,17 @@ def _query(call: Call) -> Fields:
 def _answer(selection: tuple[Field, ...], fields: Fields) -> dict[str, Any]:
     document: dict[str, Any] = {}
     for wanted in selection:
-        if wanted.on and "__typename" in fields and fields["__typename"]({}) != wanted.on:
+        if wanted.on and fields.get("__typename", wanted.on) != wanted.on:
             continue
         if wanted.name not in fields:
             raise QueryError(f"Field '{wanted.name}' doesn't exist here")
-        document[wanted.alias] = _shown(wanted, fields[wanted.name](wanted.arguments))
+        value = fields[wanted.name]
+        value = value(wanted.arguments) if callable(value) else value
+        document[wanted.alias] = _shown(wanted, value)
     return document
 
 
-def _shown(wanted: Field, value: Resolved) -> Any:
+def _shown(wanted: Field, value: Any) -> Any:
     if isinstance(value, list):
         return [_shown(wanted, item) for item in value]
     return _answer(wanted.selection, value) if isinstance(value, dict) else value
@@ -170,32 +144,18 @@ def mutations(call: Call) -> Fields:
     """The fields of `mutation`."""
 
     def resolve(arguments: Mapping[str, Any]) -> Fields:
-        given = arguments.get("input")
-        id = given.get("threadId") if isinstance(given, dict) else None
-        found = (
-            (issue, root)
-            for issue, root in _threads(call)
-            if core.node_id("PullRequestReviewThread", root.id) == id
-        )
-        issue, root = next(found, (None, None))
-        if issue is None or root is None:
-            raise QueryError(f"Could not resolve to a node with the global id of '{id}'")
-        if not _may_resolve(call, issue.repository):
-            raise QueryError("Resource not accessible by integration")
-        root.resolved, root.resolved_by = True, call.caller.account
-        shown = thread_fields(issue, root)
-        return {"thread": lambda _: shown}
+        id = argument(arguments, "input", dict).get("threadId")
+        for repository in call.world.repositories.values():
+            for root in repository.review_comments():
+                if core.node_id("PullRequestReviewThread", root.id) == id:
+                    if not _may_resolve(call, repository):
+                        raise QueryError("Resource not accessible by integration")
+                    root.resolved = True
+                    issue = repository.issues[root.number]
+                    return {"thread": thread_fields(call.site, issue, root)}
+        raise QueryError(f"Could not resolve to a node with the global id of '{id}'")
 
-    return {
-        "resolveReviewThread": resolve,
-    }
-
-
-def _threads(call: Call) -> Iterator[tuple[Issue, ReviewComment]]:
-    for repository in call.world.repositories.values():
-        if access.role(call.caller.token, repository) != "none":
-            for issue in repository.issues.values():
-                yield from ((issue, comment) for comment in issue.review_comments)
+    return {"resolveReviewThread": resolve}
 
 
 def _may_resolve(call: Call, repository: Repository) -> bool:
@@ -229,14 +189,4 @@ def search_fields(call: Call, arguments: Mapping[str, Any]) -> Fields:
         )
 
     found = sorted(filter(is_found, repository.issues.values()), key=lambda i: -i.number)
-    return connection([_found(call.site, issue) for issue in found], arguments)
-
-
-def _found(site: Site, issue: Issue) -> Fields:
-    url = f"https://github.test/{issue.repository.full_name}/pull/{issue.number}"
-    return {
-        **issue_fields(site, issue),
-        **related_fields(issue),
-        **merge_fields(issue),
-        "url": lambda _: url,
-    }
+    return connection([issue_fields(call.site, issue) for issue in found], arguments)

@@ -5,7 +5,6 @@ from urllib.parse import urlencode
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_git as documents
 from tests.parts.github_server.exchange import REPO, ROUTES, Answer, Call
-from tests.parts.github_server.routes_issues import issue_of, permission_for
 from tests.parts.github_server.state import Push, Repository, World
 
 
@@ -50,13 +49,3 @@ def _after(call: Call, rows: list[Push]) -> Answer:
         query = urlencode({**call.query, "after": str(shown[-1].id)})
         links["Link"] = f'<{call.site.api_url}{call.exchange.path}?{query}>; rel="next"'
     return Answer(200, [documents.activity(call.site, push) for push in shown], links)
-
-
-@ROUTES.add(f"GET {REPO}/issues/{{issue_number}}/events")
-def list_issue_events(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    issue = issue_of(call, repository)
-    access.may_read(call, repository, *permission_for(issue))
-    return call.page(
-        issue.events, lambda event: documents.issue_event(call.site, repository, event)
-    )

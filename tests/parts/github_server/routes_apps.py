@@ -17,7 +17,7 @@ def _app_of(call: Call) -> App:
 
 @ROUTES.add("GET /app")
 def get_app(call: Call) -> Answer:
-    return Answer(200, _app_document(call, _app_of(call)))
+    return Answer(200, core.app(call.site, _app_of(call)))
 
 
 @ROUTES.add("POST /app-manifests/{code}/conversions")
@@ -32,26 +32,7 @@ def convert_manifest(call: Call) -> Answer:
         "webhook_secret": app.hook["secret"],
         "pem": app.private_key,
     }
-    return Answer(201, {**_app_document(call, app), **secrets})
-
-
-def _app_document(call: Call, app: App) -> dict[str, Any]:
-    now = core.stamp(call.world.now())
-    return {
-        "id": app.id,
-        "slug": app.slug,
-        "node_id": core.node_id("App", app.id),
-        "owner": core.account(call.site, app.account),
-        "name": app.slug,
-        "description": None,
-        "external_url": call.site.server_url,
-        "html_url": f"{call.site.server_url}/apps/{app.slug}",
-        "created_at": now,
-        "updated_at": now,
-        "permissions": dict(app.permissions),
-        "events": list(app.events),
-        "installations_count": max(1, len(app.installations)),
-    }
+    return Answer(201, {**core.app(call.site, app), **secrets})
 
 
 @ROUTES.add("GET /app/hook/config")
@@ -82,25 +63,14 @@ def get_installation(call: Call) -> Answer:
 
 
 def _installation_document(call: Call, app: App, owner: Account, id: int) -> dict[str, Any]:
-    now, api = core.stamp(call.world.now()), call.site.api_url
     return {
         "id": id,
         "account": core.account(call.site, owner),
-        "repository_selection": "all" if app.repositories is None else "selected",
-        "access_tokens_url": f"{api}/app/installations/{id}/access_tokens",
-        "repositories_url": f"{api}/installation/repositories",
-        "html_url": f"{call.site.server_url}/settings/installations/{id}",
         "app_id": app.id,
         "app_slug": app.slug,
-        "target_id": owner.id,
-        "target_type": owner.type,
         "permissions": dict(app.permissions),
         "events": list(app.events),
-        "created_at": now,
-        "updated_at": now,
-        "single_file_name": None,
-        "suspended_by": core.account(call.site, owner) if app.suspended else None,
-        "suspended_at": now if app.suspended else None,
+        "suspended_at": core.stamp(call.world.now()) if app.suspended else None,
     }
 
 

@@ -1,10 +1,8 @@
 """REST endpoints of review requests and assignees."""
 
 from tests.parts.github_server import access
-from tests.parts.github_server import documents_core as core
 from tests.parts.github_server import documents_git as documents
 from tests.parts.github_server.exchange import REPO, ROUTES, Answer, ApiError, Call
-from tests.parts.github_server.routes_issues import issue_of, permission_for
 from tests.parts.github_server.routes_pulls import pull_of
 from tests.parts.github_server.state import Account, Repository
 
@@ -37,17 +35,3 @@ def request_reviewers(call: Call) -> Answer:
     issue.pull.reviewers.extend(p for p in people if p and p not in issue.pull.reviewers)
     issue.pull.teams.extend(team for team in teams if team not in issue.pull.teams)
     return Answer(201, documents.pull_short(call.site, issue))
-
-
-@ROUTES.add(f"POST {REPO}/issues/{{issue_number}}/assignees")
-def add_assignees(call: Call) -> Answer:
-    """Assign those who can be assigned. Others are left out silently, as on GitHub."""
-    repository = access.repository_of(call)
-    issue = issue_of(call, repository)
-    access.may_write(call, repository, *permission_for(issue), role_needed="write")
-    names = [str(name).lower() for name in call.body().get("assignees", ())]
-    people = [call.world.accounts.get(name) for name in names]
-    issue.assignees.extend(
-        p for p in people if p and p not in issue.assignees and _collaborator(repository, p)
-    )
-    return Answer(201, core.issue(call.site, issue))

@@ -10,8 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.parts.github_server import access
-from tests.parts.github_server import documents_core as core
+from tests.parts.github_server import access, documents_git
 from tests.parts.github_server.exchange import (
     REPO,
     ROUTES,
@@ -40,7 +39,7 @@ def create_blob(call: Call) -> Answer:
     except binascii.Error:
         raise ApiError(422, "content is not valid Base64") from None
     sha = repository.git.git("hash-object", "-w", "--stdin", input=raw).decode().strip()
-    return Answer(201, {"sha": sha, "url": f"{_api(call, repository)}/git/blobs/{sha}"})
+    return Answer(201, {"sha": sha})
 
 
 @ROUTES.add(f"POST {REPO}/git/trees")
@@ -59,16 +58,7 @@ def create_tree(call: Call) -> Answer:
         for entry in entries:
             _put(repository, entry, env)
         tree = repository.git.git("write-tree", "--missing-ok", env=env).decode().strip()
-    rows = repository.git.entries(tree, "") or []
-    api = _api(call, repository)
-    shown = [
-        {"path": e.path, "mode": e.mode, "type": e.kind, "sha": e.sha}
-        | ({"size": e.size} if e.size is not None else {})
-        | ({} if e.kind == "commit" else {"url": f"{api}/git/{e.kind}s/{e.sha}"})
-        for e in rows
-    ]
-    url = f"{api}/git/trees/{tree}"
-    return Answer(201, {"sha": tree, "url": url, "tree": shown, "truncated": False})
+    return Answer(201, {"sha": tree})
 
 
 def _put(repository: Repository, entry: Any, env: dict[str, str]) -> None:
@@ -117,7 +107,7 @@ def create_commit(call: Call) -> Answer:
     ]
     raw = "\n".join(lines) + f"\n\n{message}"
     made = repository.git.git("hash-object", "-t", "commit", "-w", "--stdin", input=raw.encode())
-    return Answer(201, _document(call, repository, made.decode().strip()))
+    return Answer(201, _document(repository, made.decode().strip()))
 
 
 def _person(account: Account) -> dict[str, str]:
@@ -131,38 +121,20 @@ def get_commit(call: Call) -> Answer:
     sha = call.at["commit_sha"]
     if not re.fullmatch("[0-9a-f]{40}", sha) or repository.git.resolve(sha) != sha:
         raise not_found()
-    return Answer(200, _document(call, repository, sha))
+    return Answer(200, _document(repository, sha))
 
 
-def _document(call: Call, repository: Repository, sha: str) -> dict[str, Any]:
+def _document(repository: Repository, sha: str) -> dict[str, Any]:
     facts = repository.git.facts(sha)
     raw = repository.git.git("cat-file", "commit", sha).decode("utf-8", "replace")
     signed = "\ngpgsig " in raw.partition("\n\n")[0]
-    api, page = _api(call, repository), f"{call.site.server_url}/{repository.full_name}"
-
-    def person(who: Any) -> dict[str, str]:
-        return {"name": who.name, "email": who.email, "date": core.stamp(who.date)}
-
     return {
         "sha": sha,
-        "node_id": core.node_id("Commit", sha),
-        "url": f"{api}/git/commits/{sha}",
-        "html_url": f"{page}/commit/{sha}",
-        "author": person(facts.author),
-        "committer": person(facts.committer),
+        **documents_git.signatures(facts),
         "message": facts.message,
-        "tree": {"sha": facts.tree, "url": f"{api}/git/trees/{facts.tree}"},
-        "parents": [
-            {"sha": p, "url": f"{api}/git/commits/{p}", "html_url": f"{page}/commit/{p}"}
-            for p in facts.parents
-        ],
-        "verification": {
-            "verified": signed,
-            "reason": "valid" if signed else "unsigned",
-            "signature": SIGNATURE if signed else None,
-            "payload": raw if signed else None,
-            "verified_at": core.stamp(call.world.now()) if signed else None,
-        },
+        "tree": {"sha": facts.tree},
+        "parents": [{"sha": parent} for parent in facts.parents],
+        "verification": {"verified": signed, "reason": "valid" if signed else "unsigned"},
     }
 
 
@@ -175,7 +147,3 @@ def _require(repository: Repository, sha: object, kind: str) -> None:
         found = ""
     if found != kind:
         raise ApiError(422, f"{kind} sha {sha} does not exist or is not a {kind} object")
-
-
-def _api(call: Call, repository: Repository) -> str:
-    return core.repository_url(call.site, repository)

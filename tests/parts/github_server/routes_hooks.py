@@ -34,14 +34,8 @@ def _item(delivery: HookDelivery) -> dict[str, Any]:
         "id": delivery.id,
         "guid": delivery.guid,
         "delivered_at": core.stamp(delivery.delivered_at),
-        "redelivery": delivery.redelivery,
-        "duration": 0.1,
-        "status": "OK" if 200 <= delivery.status_code < 300 else "failed to connect to host",
         "status_code": delivery.status_code,
         "event": delivery.event,
-        "action": delivery.payload.get("action"),
-        "installation_id": None,
-        "repository_id": None,
     }
 
 
@@ -61,45 +55,19 @@ def _page(call: Call, deliveries: list[HookDelivery]) -> Answer:
 def _whole(call: Call, deliveries: list[HookDelivery]) -> Answer:
     for delivery in deliveries:
         if delivery.id == call.number("delivery_id"):
-            headers = {"X-GitHub-Event": delivery.event, "X-GitHub-Delivery": delivery.guid}
-            return Answer(
-                200,
-                {
-                    **_item(delivery),
-                    "request": {"headers": headers, "payload": delivery.payload},
-                    "response": {"headers": {}, "payload": ""},
-                },
-            )
+            return Answer(200, {**_item(delivery), "request": {"payload": delivery.payload}})
     raise not_found()
 
 
-def _hook_document(call: Call, hook: Hook) -> dict[str, Any]:
-    url = f"{call.site.api_url}{call.exchange.path}/{hook.id}"
-    now = core.stamp(call.world.now())
-    return {
-        "type": "Repository",
-        "id": hook.id,
-        "name": "web",
-        "active": True,
-        "events": ["issue_comment"],
-        "config": {"content_type": "json", "insecure_ssl": "0", "url": hook.url},
-        "updated_at": now,
-        "created_at": now,
-        "url": url,
-        "test_url": f"{url}/tests",
-        "ping_url": f"{url}/pings",
-        "deliveries_url": f"{url}/deliveries",
-        "last_response": {"code": None, "status": "unused", "message": None},
-    }
+def _hook_document(hook: Hook) -> dict[str, Any]:
+    return {"id": hook.id, "active": True, "config": {"content_type": "json", "url": hook.url}}
 
 
 ROUTES.add("GET /app/hook/deliveries")(lambda call: _page(call, _app_deliveries(call)))
 ROUTES.add("GET /app/hook/deliveries/{delivery_id}")(
     lambda call: _whole(call, _app_deliveries(call))
 )
-ROUTES.add(f"GET {REPO}/hooks")(
-    lambda call: call.page(_hooks(call), lambda h: _hook_document(call, h))
-)
+ROUTES.add(f"GET {REPO}/hooks")(lambda call: call.page(_hooks(call), _hook_document))
 ROUTES.add(f"GET {REPO}/hooks/{{hook_id}}/deliveries")(
     lambda call: _page(call, _hook_deliveries(call))
 )

@@ -264,23 +264,6 @@ def _add_reaction_routes(path: str, where: Any, *permissions: str) -> None:
     ROUTES.add(f"GET {path}")(show)
 
 
-def _labels_answer(call: Call, issue: Issue) -> Answer:
-    labels = [issue.repository.labels[name.lower()] for name in issue.labels]
-    return Answer(200, [documents.label(call.site, issue.repository, label) for label in labels])
-
-
-@ROUTES.add(f"POST {REPO}/issues/{{issue_number}}/labels")
-def add_issue_labels(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    issue = issue_of(call, repository)
-    by = access.may_write(call, repository, *permission_for(issue), role_needed="triage")
-    sent = call.sent()
-    # GitHub takes the bare list as well.
-    names = sent if isinstance(sent, list) else call.body().get("labels", [])
-    put_labels(call.world, issue, _label_names(names), by)
-    return _labels_answer(call, issue)
-
-
 _add_reaction_routes(
     f"{REPO}/issues/comments/{{comment_id}}/reactions",
     _reactions_of_comment,

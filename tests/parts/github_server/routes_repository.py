@@ -18,29 +18,20 @@ from tests.parts.github_server.exchange import (
 from tests.parts.github_server.state import CheckRun, Repository
 
 
-@ROUTES.add("GET /user")
-def get_me(call: Call) -> Answer:
-    token = call.caller.token
-    if token is None:
-        raise ApiError(401, "Requires authentication")
-    if token.is_installation:
-        raise ApiError(403, "Resource not accessible by integration")
-    return Answer(200, core.account_page(call.site, token.account, call.world.now()))
-
-
 @ROUTES.add("GET /users/{username}")
 def get_user(call: Call) -> Answer:
     account = call.world.accounts.get(call.at["username"].lower())
     if account is None:
         raise not_found()
-    return Answer(200, core.account_page(call.site, account, call.world.now()))
+    return Answer(200, core.account(call.site, account))
 
 
 @ROUTES.add(f"GET {REPO}")
 def get_repository(call: Call) -> Answer:
     repository = access.repository_of(call)
     role = access.role(call.caller.token, repository)
-    return Answer(200, core.repository_page(call.site, repository, role))
+    document = core.repository(call.site, repository)
+    return Answer(200, {**document, "permissions": core.permission_flags(role)})
 
 
 @ROUTES.add(f"GET {REPO}/collaborators/{{username}}/permission")
@@ -61,18 +52,6 @@ def get_permission(call: Call) -> Answer:
     return Answer(200, {"permission": coarse, "role_name": role, "user": user})
 
 
-@ROUTES.add(f"GET {REPO}/branches")
-def list_branches(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    rows = sorted(repository.git.refs("refs/heads/").items())
-    return call.page(
-        rows,
-        lambda row: documents.branch_short(
-            call.site, repository, row[0].removeprefix("refs/heads/"), row[1][0]
-        ),
-    )
-
-
 @ROUTES.add(f"GET {REPO}/branches/{{branch}}")
 def get_branch(call: Call) -> Answer:
     repository = access.readable(call, "contents")
@@ -80,8 +59,9 @@ def get_branch(call: Call) -> Answer:
     tip = repository.git.tip(name)
     if tip is None:
         raise ApiError(404, "Branch not found")
-    facts = repository.git.facts(tip)
-    return Answer(200, documents.branch(call.site, repository, name, facts))
+    listed = repository.git_dir / "protected"
+    protected = listed.exists() and f"refs/heads/{name}" in listed.read_text().splitlines()
+    return Answer(200, {"name": name, "commit": {"sha": tip}, "protected": protected})
 
 
 @ROUTES.add(f"GET {REPO}/git/matching-refs/{{ref}}")

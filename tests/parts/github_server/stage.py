@@ -153,10 +153,8 @@ class Stage:
         event: str = "issue_comment",
     ) -> HookDelivery:
         """An attempt to deliver it, as it ended."""
-        again = any(delivery.guid == guid for delivery in hook.deliveries)
-        made = HookDelivery(
-            next(self.world.ids), guid, event, payload, status_code, self.world.now(), again
-        )
+        at = self.world.now()
+        made = HookDelivery(next(self.world.ids), guid, event, payload, status_code, at)
         hook.deliveries.append(made)
         return made
 
@@ -423,7 +421,7 @@ class Stage:
     ) -> None:
         """A commit status."""
         at = self.world.now()
-        status = Status(next(self.world.ids), commit, context, state, description, None, at)
+        status = Status(next(self.world.ids), commit, context, state, description, at)
         self.repository(repository).statuses.append(status)
 
     def upload(self, file: bytes | uploads.File) -> str:

@@ -58,7 +58,6 @@ class HookDelivery:
     payload: dict[str, Any]
     status_code: int
     delivered_at: datetime
-    redelivery: bool = False
 
 
 @dataclass
@@ -152,7 +151,6 @@ class ReviewComment:
     reactions: list[Reaction] = field(default_factory=list)
     start_line: int | None = None
     resolved: bool = False
-    resolved_by: Account | None = None
     minimized: str = ""
 
 
@@ -276,7 +274,6 @@ class Status:
     context: str
     state: str
     description: str | None
-    target_url: str | None
     at: datetime
 
 
