@@ -9,7 +9,6 @@ from resolver.config.retries import RetryPolicy
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.failures import ServerFailure
-from resolver.github.client.requester import repository_at
 from resolver.github.client.resources import PolledReader, query_graphql
 from resolver.github.github_forge import GitHubForge
 from tests.parts.github import GitHubServer
