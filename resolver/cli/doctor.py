@@ -10,13 +10,13 @@ from typing import Any
 
 import click
 
-from resolver.agents.registry import AGENTS
 from resolver.cli.options import GroupedCommand, settings_options_but
 from resolver.cli.repository_check import (
     DoctorFinding,
     check_app,
     check_finding,
     check_repository_for,
+    findings_until_error,
 )
 from resolver.config.settings import Settings, load_settings
 from resolver.events.lifecycle import AGENT
@@ -53,7 +53,6 @@ MODEL_TIMEOUT_SECONDS = 60.0
     metavar="[NAME]",
     help="Make one small call to this model, or to the models of the settings (a few tokens).",
 )
-@click.option("--ask", is_flag=True, help="The same as --model without a name.")
 @settings_options_but("model")
 @click.pass_obj
 def command(
@@ -62,7 +61,6 @@ def command(
     repository: str | None,
     as_json: bool,
     model: str | None,
-    ask: bool,
     **options: Any,
 ) -> int:
     """Check that this machine and these settings can run Resolver. Changes nothing.
@@ -76,7 +74,7 @@ def command(
     if repository is not None:
         check_repository(repository)
     findings = list(_examine(settings, open_host(environment), repository))
-    if ask or model is not None:
+    if model is not None:
         configs = (
             {"the model": model_config(settings)} if model_name else dict(_models_of(settings))
         )
@@ -97,21 +95,12 @@ def _examine(settings: Settings, host: RunHost, repository: str | None) -> Itera
         )
     yield from _check_sandbox(settings, host)
     yield check_finding("model", lambda: _check_model(settings))
-    for name in settings.services:
-        if name not in (*SERVICES, *AGENTS):
-            yield DoctorFinding(
-                False, f"services: {name} is neither a service nor a built-in agent",
-                f"the services are {', '.join(SERVICES)}, the agents "
-                f"{', '.join(AGENTS)}; it is used where a repository defines an agent of this name",
-                required=False,
-            )  # fmt: skip
-    has_key = settings.api_key is not None
     yield DoctorFinding(
-        has_key, "key of the model (LLM_API_KEY)",
+        settings.api_key is not None, "key of the model (LLM_API_KEY)",
         "set LLM_API_KEY, unless the provider's own variable is set", required=False,
     )  # fmt: skip
     if settings.has_app:
-        yield from check_app(settings, host)
+        yield from findings_until_error("GitHub App", check_app(settings, host))
     has_credential = settings.github_token is not None or settings.has_app
     yield DoctorFinding(
         has_credential, "GitHub token or App",
@@ -119,16 +108,19 @@ def _examine(settings: Settings, host: RunHost, repository: str | None) -> Itera
         required=repository is not None,
     )  # fmt: skip
     if has_credential and repository:
-        yield from check_repository_for(settings, host, repository)
+        yield from findings_until_error(
+            repository, check_repository_for(settings, host, repository)
+        )
 
 
 def _check_sandbox(settings: Settings, host: RunHost) -> Iterator[DoctorFinding]:
-    environment = engine_environment(settings, host.environment)
-    engine = check_finding("Docker engine", lambda: _engine_version(settings, host))
     is_required = settings.runtime in ("docker", "remote")
-    yield DoctorFinding(engine.good, engine.what, engine.next_step, is_required)
+    engine = check_finding(
+        "Docker engine", lambda: _engine_version(settings, host), required=is_required
+    )
+    yield engine
     if engine.good and settings.runtime != "local":
-        is_present = has_image(environment, settings.image)
+        is_present = has_image(engine_environment(settings, host.environment), settings.image)
         yield DoctorFinding(
             is_present, f"image {settings.image}", "it is pulled at the first run", required=False
         )

@@ -5,25 +5,34 @@ JSON lines and nothing.
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import click
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
+from rich.spinner import Spinner
 from rich.text import Text
 
-from resolver.cli.live_view import LiveView
 from resolver.cli.options import GroupedOption
+from resolver.config.templates import render
 from resolver.errors import UsageError
+from resolver.events.base import ActionBase
+from resolver.events.lifecycle import RunStarted, roots_of
 from resolver.events.log import Event
-from resolver.events.stream import Subscriber
+from resolver.events.state import State
+from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.runtime.image_pull import pull_logger
 from resolver.trace import html
-from resolver.trace.plain import for_terminal
-from resolver.trace.text import TerminalProgress
+from resolver.trace.plain import for_terminal, one_line
+from resolver.trace.steps import step_of
+from resolver.trace.text import TerminalProgress, last_lines
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+MAX_LIVE_OUTPUT_LINES = 3
 
 _GROUP = "Display"
 
@@ -39,6 +48,100 @@ def display_options(function: F) -> F:
             function
         )
     return function
+
+
+class LiveView:
+    """Subscriber of the event stream that shows a run on a terminal: a line for each event, and
+    below them a few lines that are redrawn, with what is being done and what is left of the limits.
+
+    earlier: events of a resumed log, which count for its limits.
+    redirects: which of stdout and stderr are shown on the same terminal; what is written to them
+        appears above the view.
+
+    Use `during` as a context manager around the run. Without it, nothing is redrawn.
+    """
+
+    def __init__(
+        self,
+        console: Console,
+        *,
+        verbose: bool = False,
+        earlier: Iterable[Event] = (),
+        redirects: Iterable[str] = (),
+        now: Clock = utc_now,
+    ) -> None:
+        self._console = console
+        self._progress = TerminalProgress(console, verbose=verbose)
+        self._now = now
+        self._state = State.fold(earlier)
+        self._roots = roots_of(self._state.events)
+        self._activity: str | None = None
+        self._output: list[str] = []
+        self._event_at = now()
+        self._spinner = Spinner("dots", style="cyan")
+        self._live = Live(
+            console=console,
+            get_renderable=self._render,
+            refresh_per_second=8,
+            transient=True,
+            redirect_stdout="stdout" in redirects,
+            redirect_stderr="stderr" in redirects,
+            vertical_overflow="crop",
+        )
+
+    @contextmanager
+    def during(self) -> Iterator[None]:
+        """Redraw the view while the context is open. A terminal that is gone ends no run."""
+        with suppress(OSError):
+            self._live.start(refresh=True)
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                self._live.stop()
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        if isinstance(event, RunStarted):
+            self._state, self._roots = State(), ()
+        self._state.apply(event)
+        self._roots += roots_of((event,))
+        self._activity, self._output, self._event_at = None, [], self._now()
+        self._progress(event)
+
+    def show_activity(self, text: str) -> None:
+        """Show what is being done, until the next event."""
+        self._activity = for_terminal(text)
+
+    def show_output(self, text: str) -> None:
+        """Show the last lines of the running command's output, until it ends."""
+        if self._state.pending:
+            self._output = last_lines(text, MAX_LIVE_OUTPUT_LINES)
+
+    def _render(self) -> Group:
+        state, now = self._state, self._now()
+        action = next(reversed(list(state.pending.values())), None)
+        step = step_of(action, 0, None, self._roots) if isinstance(action, ActionBase) else None
+        left = max(0.0, state.limits.max_time - state.elapsed(now))
+        text = render(
+            "run/live_view.txt.j2",
+            title=for_terminal(one_line(f"{step.verb} {step.subject}")) if step else None,
+            activity=self._activity,
+            elapsed=timedelta(seconds=int((now - self._event_at).total_seconds())),
+            state=state.run_state,
+            iterations=state.iterations,
+            limits=state.limits,
+            cost=state.priced,
+            left=timedelta(seconds=int(left)),
+        )
+        status, *limits = text.strip().splitlines()
+        lines = [Text(status, style="bold")]
+        lines += [Text(f"  {line}", style="dim") for line in limits]
+        lines += [Text(f"  │ {line}", style="dim") for line in self._output]
+        for line in lines:
+            line.truncate(self._console.width - 3, overflow="ellipsis")
+        self._spinner.update(text=lines[0])
+        return Group(self._spinner, *lines[1:])
 
 
 @dataclass(frozen=True)

@@ -32,27 +32,31 @@ def test_as_json_only_what_needs_one_has_a_next_step(capsys: pytest.CaptureFixtu
     environment = {**NO_ENGINE, "LLM_MODEL": "openai/x", "LLM_API_KEY": "k" * 20}
     assert run(["doctor", "--runtime", "local", "--json"], environment) == 0
     found = {check["what"]: check for check in json.loads(capsys.readouterr().out)}
-    assert found["git"] == {"good": True, "what": "git", "next_step": "", "required": True}
-    assert {check["next_step"] for check in found.values() if check["good"]} == {""}
+    assert found["git"] == {"good": True, "what": "git", "next_step": None, "required": True}
+    assert {check["next_step"] for check in found.values() if check["good"]} == {None}
     assert "GITHUB_TOKEN" in found["GitHub token or App"]["next_step"]
 
 
-def test_the_model_is_asked_only_when_wanted(
+def test_models_are_asked_only_when_wanted(
     model_endpoint: ModelEndpoint, capsys: pytest.CaptureFixture[str]
 ) -> None:
     environment = {
         **NO_ENGINE,
+        "RESOLVER_RUNTIME": "local",
         "LLM_MODEL": "gpt-4o",
         "LLM_API_KEY": "k" * 20,
         "LLM_BASE_URL": model_endpoint.url,
+        "RESOLVER_SERVICES": "{condenser: {model: small, api_key: k}}",
     }
-    model_endpoint.readiness = reply("ready")
-    assert run(["doctor", "--runtime", "local"], environment) == 0
+    model_endpoint.readiness = lambda body: (
+        error(401, "bad key") if body["model"] == "small" else reply("ready")
+    )
+    assert run(["doctor"], environment) == 0
     assert model_endpoint.checks == []
-    assert run(["doctor", "--runtime", "local", "--ask"], environment) == 0
-    assert "ok       asking the model: gpt-4o answered" in capsys.readouterr().out
-    model_endpoint.readiness = error(401, "bad key")
-    assert run(["doctor", "--runtime", "local", "--ask"], environment) == 1
+    assert run(["doctor", "--model", "gpt-4o-mini"], environment) == 0
+    assert "ok       asking the model: gpt-4o-mini answered" in capsys.readouterr().out
+    assert run(["doctor", "--model"], environment) == 1
     shown = capsys.readouterr().out
-    assert "missing  asking the model: the model endpoint at 127.0.0.1" in shown
-    assert "set LLM_API_KEY" in shown
+    assert "ok       asking the model: gpt-4o answered" in shown
+    assert "missing  asking the model of condenser: the model endpoint at" in shown
+    assert "RESOLVER_SERVICES (condenser)" in shown

@@ -48,7 +48,6 @@ def test_a_good_classic_token_is_enough(github: GitHubServer, doctor: Any) -> No
     code, bad, seen = doctor(github.token_for("mona", scopes=("repo", "workflow")))
     assert (code, bad) == (0, {})
     assert "account: mona" in seen
-    assert "scopes of the token: repo, workflow" in seen
     assert "contents: write: allowed" in seen
     assert ".github/resolver.yml: not found, so the defaults apply" in seen
 
@@ -59,13 +58,6 @@ def test_nothing_is_changed(github: GitHubServer, doctor: Any) -> None:
     doctor(github.token_for("mona", scopes=("repo",)))
     assert github.repository(NAME).git.text("for-each-ref") == before
     assert github.repository(NAME).issues == {}
-
-
-def test_a_token_without_the_scope_is_reported(github: GitHubServer, doctor: Any) -> None:
-    repository(github)
-    code, bad, _ = doctor(github.token_for("mona", scopes=("gist",)))
-    assert code == 1
-    assert "`repo`" in bad["scopes of the token: gist"]["next_step"]
 
 
 @pytest.mark.parametrize("lacking", ["contents", "pull_requests"])
@@ -121,14 +113,11 @@ def test_an_app_that_may_do_all_is_good(github: GitHubServer, doctor: Any) -> No
     assert (code, bad) == (0, {})
     assert f"GitHub App: our-agent[bot] (id {app.id})" in seen
     assert "events of the App: all" in seen
-    assert "webhook of the App: https://agent.example/webhook" in seen
 
 
 def test_what_an_app_lacks_is_reported(github: GitHubServer, doctor: Any) -> None:
     repository(github)
     app = github.add_app("our-agent", NAME, permissions={"metadata": "read", "contents": "write"})
-    app.hook.update(content_type="form", insecure_ssl="1")
-    del app.hook["secret"]
     code, bad, _ = doctor(**by_app(app))
     assert code == 1
     said = "\n".join(bad)
@@ -136,8 +125,6 @@ def test_what_an_app_lacks_is_reported(github: GitHubServer, doctor: Any) -> Non
     assert "the installation on octo/demo has what every run needs, but not issues" in said
     assert "checks: write" in said
     assert "events of the App: not pull_request" in said
-    assert "its content type is not application/json" in said
-    assert "it has no secret" in said
 
 
 def test_without_a_token_a_repository_cannot_be_looked_at(

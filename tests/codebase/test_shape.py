@@ -27,7 +27,6 @@ BROAD_HANDLERS = {
     "resolver/controller/confirmation.py": 1,  # a security analyzer, which must not end the run
     "resolver/runs/pipeline.py": 1,  # one delivery
     "resolver/config/background.py": 1,  # raised in the thread that asks for the result
-    "resolver/cli/live_view.py": 1,  # one drawing, which must not end the run
     "resolver/entrypoints/webhook/background_threads.py": 1,  # one task, which is started again
     "resolver/entrypoints/webhook/worker.py": 1,  # one run, which then ends in its comment
     "resolver/events/stream.py": 1,  # one subscriber, which must not end the run

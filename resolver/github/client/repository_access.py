@@ -4,6 +4,7 @@ Nothing is changed.
 """
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 from github.GithubException import GithubException, UnknownObjectException
@@ -26,28 +27,15 @@ class RepositoryAccess:
         self._access = access
         self._name = check_repository(repository)
         self._repository = repository_at(access.requester(), self._name)
-        self._page: tuple[Mapping[str, Any], Mapping[str, Any]] | None = None
 
-    def _read_page(self) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """Return the headers and the body of the repository in the API. It is requested once."""
-        if self._page is None:
-            with self._access.wrap_errors(f"read {self._name}", "metadata: read"):
-                requester = self._repository.requester
-                self._page = requester.requestJsonAndCheck("GET", f"/repos/{self._name}")
-        return self._page
-
-    @property
+    @cached_property
     def page(self) -> Mapping[str, Any]:
         """The repository as the API returns it."""
-        return self._read_page()[1]
-
-    @property
-    def scopes(self) -> tuple[str, ...] | None:
-        """The scopes of a classic token; None for other tokens, whose answers don't list them."""
-        header = self._read_page()[0].get("x-oauth-scopes")
-        if header is None:
-            return None
-        return tuple(scope.strip() for scope in header.split(",") if scope.strip())
+        with self._access.wrap_errors(f"read {self._name}", "metadata: read"):
+            requester = self._repository.requester
+            answer: Mapping[str, Any]
+            _, answer = requester.requestJsonAndCheck("GET", f"/repos/{self._name}")
+            return answer
 
     def may_push(self) -> bool:
         """Return True if the token may write contents.
