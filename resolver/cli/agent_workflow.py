@@ -1,10 +1,13 @@
 """Renders the workflow that `resolver init` writes, and validates what is inserted into it."""
 
+import json
 import re
 from collections.abc import Mapping
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from types import MappingProxyType
 from typing import Final
 
+from resolver import __version__
 from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.github.events.starting_events import (
@@ -15,6 +18,14 @@ from resolver.github.events.starting_events import (
 
 FOLDER = ".github/workflows"
 WORKFLOW = f"{FOLDER}/agent.yml"
+
+REMOTE = re.compile(
+    r"(?:https?://(?:[^/@]+@)?|ssh://git@|git@)([\w.-]+(?::\d+)?)[/:]([\w.-]+/[\w.-]+?)(?:\.git)?/?"
+)
+"""URL of a repository on a GitHub server: the groups are the server and OWNER/NAME."""
+
+_ADDRESS = re.compile(r"[\w.-]+/[\w./-]+@[\w./-]+")
+_PLACEHOLDER = "OWNER/resolver@REF"
 
 CALLED_CONDITION_VALUES: Final = MappingProxyType(
     {name: f"inputs.{name.replace('_', '-')}" for name in ListeningPolicy.model_fields}
@@ -67,3 +78,49 @@ def plain_yaml(description: str, value: str) -> str:
             f"the {description} {value!r} can't be used in a workflow", "choose a simpler one"
         )
     return value
+
+
+def action_address(given: str | None) -> str:
+    """Return the address OWNER/NAME@REF of the Action: the given one, or that of this Resolver.
+
+    Raises UsageError if it is unknown or malformed.
+    """
+    address = given
+    if address is None:
+        try:
+            address = installed_from(distribution("resolver-agent"))
+        except PackageNotFoundError:
+            address = None
+    if address is None:
+        raise UsageError(
+            "the location of Resolver's Action is not known",
+            f"set it with --action {_PLACEHOLDER}, where OWNER/resolver is the repository of "
+            "Resolver that you use",
+        )
+    if not _ADDRESS.fullmatch(address):
+        raise UsageError(
+            f"{address!r} does not have the form OWNER/NAME@REF", f"give --action {_PLACEHOLDER}"
+        )
+    return address
+
+
+def installed_from(package: Distribution) -> str | None:
+    """Return the repository and commit that pip installed a package from, or the repository and tag
+    of its release. None if it is from neither.
+
+    Only the package of a release names its repository: on a branch the account is OWNER, see
+    pyproject.toml. Sources:
+    https://packaging.python.org/en/latest/specifications/direct-url/
+    https://packaging.python.org/en/latest/specifications/core-metadata/
+    """
+    origin = json.loads(package.read_text("direct_url.json") or "{}")
+    commit = origin.get("vcs_info", {}).get("commit_id")
+    remote = REMOTE.fullmatch(str(origin.get("url", "")))
+    if commit and remote:
+        return f"{remote[2]}@{commit}"
+    for entry in package.metadata.get_all("Project-URL") or ():
+        label, _, url = entry.partition(", ")
+        remote = REMOTE.fullmatch(url)
+        if label == "Repository" and remote and not remote[2].startswith("OWNER/"):
+            return f"{remote[2]}@v{__version__}"
+    return None

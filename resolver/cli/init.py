@@ -1,15 +1,15 @@
 """`resolver init`: inspects a repository and writes its workflow and settings file."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import click
 import yaml
 
-from resolver.cli.action_address import REMOTE, action_address, git_output
-from resolver.cli.agent_workflow import WORKFLOW, workflow_text
+from resolver.cli.agent_workflow import REMOTE, WORKFLOW, action_address, workflow_text
 from resolver.cli.setup_check import try_setup
 from resolver.config.settings import load_settings
 from resolver.config.sources import REPOSITORY_FILE, repository_settings
@@ -21,7 +21,7 @@ from resolver.models.verification import ProjectCheck
 from resolver.runs.common import filtered_log, open_host
 from resolver.runtime.environment.plan import Read
 from resolver.runtime.environment.proposal import ProposedEnvironment, propose_environment
-from resolver.runtime.environment.survey import Survey, survey
+from resolver.runtime.environment.survey import survey
 from resolver.trace.plain import for_terminal
 from resolver.verification.checks import discover_checks
 from resolver.verification.project_tree import ProjectTree
@@ -31,21 +31,11 @@ _MAX_FILE_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class Checkout:
-    """A git checkout. `page` is the repository's URL on its server, "" if unknown."""
+    """A git checkout. `page` is the repository's URL on its server, None if unknown."""
 
     root: Path
     branch: str
-    page: str
-
-
-@dataclass(frozen=True)
-class _Inspection:
-    """What the files of a checkout show. is_tested: True if the project has tests."""
-
-    surveyed: Survey
-    proposal: ProposedEnvironment
-    checks: tuple[ProjectCheck, ...]
-    is_tested: bool
+    page: str | None
 
 
 @click.command()
@@ -78,40 +68,33 @@ def command(
     code is 1 if --check finds that the setup fails.
     """
     checkout = _checkout(path)
-    inspection = _inspect(checkout.root)
-    proposal = inspection.proposal
-    files = {
-        WORKFLOW: workflow_text(
-            action_address(action, environment),
-            mention,
-            label,
-            installs=proposal.installs,
-        ),
-        REPOSITORY_FILE: _settings_file(proposal, inspection.checks),
-    }
-    written = list(_write(checkout.root, files, force))
-    summary = _render_summary(checkout, inspection, written, mention)
-    click.echo(for_terminal(summary), nl=False)
-    return _check_setup(environment, checkout.root, proposal) if check else 0
-
-
-def _inspect(root: Path) -> _Inspection:
-    """Derive image, setup and checks of a project from its files."""
+    root, read = checkout.root, _reader(checkout.root)
+    surveyed = survey(read)
+    proposal = propose_environment(surveyed, read)
     paths = _list_paths(root)
-    surveyed = survey(_reader(root))
-    proposal = propose_environment(surveyed, _reader(root))
     checks = discover_checks(_project_tree(root, paths))
-    # The unit tests of Rust are in the files that they test.
-    is_tested = surveyed.language == "Rust" or any(map(is_test_file, paths))
-    return _Inspection(surveyed, proposal, checks, is_tested)
-
-
-def _settings_file(proposal: ProposedEnvironment, checks: Sequence[ProjectCheck]) -> str:
-    return render(
-        "init/settings.yml.j2",
-        **asdict(proposal),
-        checks=_render_checks(checks),
+    workflow = workflow_text(action_address(action), mention, label, installs=proposal.installs)
+    settings_file = render(
+        "init/settings.yml.j2", **asdict(proposal), checks=_render_checks(checks)
     )
+    files = {WORKFLOW: workflow, REPOSITORY_FILE: settings_file}
+    summary = render(
+        "init/report.txt.j2",
+        language=surveyed.language,
+        image=proposal.image,
+        skip_reason=proposal.skip_reason,
+        checks=checks,
+        # The unit tests of Rust are in the files that they test.
+        tested=surveyed.language == "Rust" or any(map(is_test_file, paths)),
+        files=list(_write(root, files, force)),
+        page=checkout.page,
+        branch=checkout.branch,
+        mention=mention,
+        instructed=next((name for name in INSTRUCTION_FILES if (root / name).is_file()), None),
+        settings_file=REPOSITORY_FILE,
+    )
+    click.echo(for_terminal(summary), nl=False)
+    return _check_setup(environment, root, proposal) if check else 0
 
 
 def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedEnvironment) -> int:
@@ -130,37 +113,6 @@ def _check_setup(environment: Mapping[str, str], root: Path, proposed: ProposedE
     text = render("init/tried.txt.j2", trial=trial, settings_file=REPOSITORY_FILE)
     click.echo(for_terminal(host.redactor(settings).redact_text(text)), nl=False)
     return 0 if trial.is_usable else 1
-
-
-def _render_summary(
-    checkout: Checkout,
-    inspection: _Inspection,
-    files: list[tuple[str, str]],
-    mention: str,
-) -> str:
-    """Return what was found and written, and what is left to do.
-
-    files: the path of each file, with what was done to it.
-    """
-    checks = inspection.checks
-    tested_by = checks[0].command if inspection.is_tested and checks else ""
-    return render(
-        "init/report.txt.j2",
-        language=inspection.surveyed.language,
-        image=inspection.proposal.image,
-        skip_reason=inspection.proposal.skip_reason,
-        checks=checks,
-        tests=" ".join(tested_by.split()),
-        tested=inspection.is_tested,
-        files=files,
-        page=checkout.page,
-        branch=checkout.branch,
-        mention=mention,
-        instructed=next(
-            (name for name in INSTRUCTION_FILES if (checkout.root / name).is_file()), ""
-        ),
-        settings_file=REPOSITORY_FILE,
-    )
 
 
 def _project_tree(root: Path, paths: Iterable[str]) -> ProjectTree:
@@ -200,20 +152,29 @@ def _write(root: Path, files: dict[str, str], force: bool) -> Iterator[tuple[str
 
 
 def _checkout(path: Path) -> Checkout:
-    root = git_output(path, "rev-parse", "--show-toplevel")
+    root = _git(path, "rev-parse", "--show-toplevel")
     if not root:
         raise UsageError(f"{path} is not in a git repository", "give the path of a checkout")
-    head = git_output(path, "symbolic-ref", "--short", "refs/remotes/origin/HEAD").removeprefix(
-        "origin/"
-    )
-    branch = head or git_output(path, "symbolic-ref", "--short", "HEAD") or "the default branch"
-    remote = REMOTE.fullmatch(git_output(path, "remote", "get-url", "origin"))
-    return Checkout(Path(root), branch, f"https://{remote[1]}/{remote[2]}" if remote else "")
+    head = _git(path, "symbolic-ref", "--short", "refs/remotes/origin/HEAD").removeprefix("origin/")
+    branch = head or _git(path, "symbolic-ref", "--short", "HEAD") or "the default branch"
+    remote = REMOTE.fullmatch(_git(path, "remote", "get-url", "origin"))
+    return Checkout(Path(root), branch, f"https://{remote[1]}/{remote[2]}" if remote else None)
+
+
+def _git(checkout: Path, *arguments: str) -> str:
+    """Return the output of git, an empty text if it fails."""
+    try:
+        result = subprocess.run(
+            ["git", "-C", str(checkout), *arguments], capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise UsageError("git is not installed", "install it: apt-get install git") from None
+    return result.stdout.strip() if result.returncode == 0 else ""
 
 
 def _list_paths(root: Path) -> list[str]:
     """Return the paths of the files that git tracks or would add."""
-    output = git_output(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    output = _git(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
     return [path for path in output.split("\0") if path]
 
 

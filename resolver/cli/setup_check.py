@@ -11,13 +11,11 @@ from resolver.events.state import State
 from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream, utc_now
 from resolver.git.workspace import Workspace
-from resolver.models.verification import CheckExecution, MissingEnvironment, ProjectCheck
+from resolver.models.verification import CheckExecution, MissingEnvironment
 from resolver.runs.common import run_id
 from resolver.runs.wiring.sandbox import RunHost, open_environment, open_runtime, runtime_kind
-from resolver.runtime.environment.environment import MAX_TAIL_CHARACTERS, Environment, set_up
-from resolver.verification.missing_environment import (
-    find_missing_environment,
-)
+from resolver.runtime.environment.environment import MAX_TAIL_CHARACTERS, set_up
+from resolver.verification.missing_environment import find_missing_environment
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.sandbox_checks import execute_check
 from resolver.verification.selection import find_checks
@@ -25,15 +23,11 @@ from resolver.verification.selection import find_checks
 
 @dataclass(frozen=True)
 class CheckTrial:
-    """The result of trying a check. passed, failed: its tests; 0 if the exit code says all.
-
-    missing: why no test ran; None if tests ran, or if the reason is unknown.
-    """
+    """The result of trying a check. missing: why no test ran; None if tests ran, or if the reason
+    is unknown."""
 
     command: str
-    exit_code: int | None
-    passed: int
-    failed: int
+    execution: CheckExecution
     missing: MissingEnvironment | None
 
 
@@ -41,20 +35,19 @@ class CheckTrial:
 class SetupTrial:
     """The result of trying a setup.
 
-    `source` says what was run, "" if there is no setup. `kind` is the kind of the sandbox, `commit`
-    the abbreviated id of the commit that was checked out, `output` the end of the setup's output,
-    and `warnings` are for a person.
+    source: what was run; None if there is no setup. image: None for a sandbox without a container.
+    commit: the abbreviated id of the commit that was checked out. output: the end of the setup's
+    output. warnings: for a person.
     """
 
     ok: bool
-    source: str
-    image: str
-    kind: str
+    source: str | None
+    image: str | None
     commit: str
     seconds: float
     output: str
     warnings: tuple[str, ...]
-    checks: tuple[CheckTrial, ...] = ()
+    checks: tuple[CheckTrial, ...]
 
     @property
     def is_usable(self) -> bool:
@@ -84,31 +77,22 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
             result = set_up(environment, runtime, stream, state, workspace.base, limit)
             tree = ProjectTree.from_commit(workspace.git, workspace.base)
             found, _ = find_checks(settings.checks, tree)
-            seconds = settings.verification_seconds
-            checks = [
-                _trial(check, execute_check(runtime, check, seconds), environment)
+            executed = [
+                (check, execute_check(runtime, check, settings.verification_seconds))
                 for check in (found if result.ok else ())
             ]
     outputs = [event.content for event in state.events if isinstance(event, CmdOutput)]
+    suggestion = environment.suggested.script if environment.suggested else ""
     return SetupTrial(
         ok=result.ok,
-        source=environment.plan.source if environment.plan else "",
-        image="" if kind == "local" else settings.image,
-        kind=kind,
+        source=environment.plan.source if environment.plan else None,
+        image=None if kind == "local" else settings.image,
         commit=workspace.base[:12],
         seconds=time.monotonic() - started,
         output=outputs[0][-MAX_TAIL_CHARACTERS:].strip() if outputs else "",
         warnings=result.warnings,
-        checks=tuple(checks),
-    )
-
-
-def _trial(check: ProjectCheck, execution: CheckExecution, environment: Environment) -> CheckTrial:
-    suggestion = environment.suggested.script if environment.suggested else ""
-    return CheckTrial(
-        command=check.command,
-        exit_code=execution.exit_code,
-        passed=execution.count("passed"),
-        failed=execution.count("failed", "error"),
-        missing=find_missing_environment(execution, suggestion),
+        checks=tuple(
+            CheckTrial(check.command, execution, find_missing_environment(execution, suggestion))
+            for check, execution in executed
+        ),
     )

@@ -1,57 +1,42 @@
-"""`action_address`: which Action a workflow that `resolver init` writes takes."""
+"""Tests of which Action a workflow that `resolver init` writes uses."""
 
+import json
+from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
 
 from resolver import __version__
-from resolver.cli.action_address import action_address, address_of_release
+from resolver.cli.agent_workflow import action_address, installed_from
 from resolver.errors import UsageError
-from tests.parts.runs import git, make_checkout
 
 
-@pytest.fixture
-def package(tmp_path: Path) -> Path:
-    """Return the package's folder in a checkout with one commit."""
-    return make_checkout(tmp_path / "source", {"resolver/__init__.py": ""}) / "resolver"
+def package(folder: Path, metadata: str = "", origin: object = None) -> Distribution:
+    folder = folder / "resolver_agent.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text(f"Name: resolver-agent\n{metadata}")
+    if origin is not None:
+        (folder / "direct_url.json").write_text(json.dumps(origin))
+    return Distribution.at(folder)
 
 
-def publish(package: Path, url: str) -> str:
-    """Make HEAD the tip of the origin's default branch, as after a clone, and return it."""
-    git(package, "remote", "add", "origin", url)
-    git(package, "update-ref", "refs/remotes/origin/main", "HEAD")
-    git(package, "symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")
-    return git(package, "rev-parse", "HEAD")
+def test_a_package_from_git_names_its_commit(tmp_path: Path) -> None:
+    origin = {"url": "https://github.com/acme/resolver.git", "vcs_info": {"commit_id": "1a2b"}}
+    assert installed_from(package(tmp_path, origin=origin)) == "acme/resolver@1a2b"
 
 
-def test_a_checkout_is_known_by_its_origin_and_the_newest_pushed_commit(package: Path) -> None:
-    pushed = publish(package, "git@github.com:acme/resolver.git")
-    git(package, "commit", "-q", "--allow-empty", "-m", "Not pushed")
-    assert action_address(None, {}, package) == f"acme/resolver@{pushed}"
+def test_the_package_of_a_release_names_its_repository_and_tag(tmp_path: Path) -> None:
+    urls = "Project-URL: Repository, https://github.com/{}/resolver\n"
+    released = package(tmp_path, urls.format("acme"))
+    assert installed_from(released) == f"acme/resolver@v{__version__}"
 
 
-def test_the_action_of_a_job_is_known(package: Path) -> None:
-    job = {"GITHUB_ACTION_REPOSITORY": "acme/resolver", "GITHUB_ACTION_REF": "v0.1.0"}
-    assert action_address(None, job, package) == "acme/resolver@v0.1.0"
+@pytest.mark.parametrize("origin", [None, {"url": "file:///srv/resolver", "dir_info": {}}])
+def test_any_other_package_has_no_address(tmp_path: Path, origin: object) -> None:
+    urls = "Project-URL: Repository, https://github.com/OWNER/resolver\n"
+    assert installed_from(package(tmp_path, urls, origin)) is None
 
 
-@pytest.mark.parametrize("url", ["", "/srv/git/resolver"])
-def test_an_unknown_address_is_a_clear_error(package: Path, url: str) -> None:
-    if url:
-        publish(package, url)
-    other = {"GITHUB_ACTION_REPOSITORY": "actions/setup-python", "GITHUB_ACTION_REF": "v5"}
-    with pytest.raises(UsageError) as error:
-        action_address(None, other, package)
-    assert "--action OWNER/resolver@REF" in error.value.next_step
-
-
-def test_an_installed_package_is_not_taken_for_the_checkout_around_it(package: Path) -> None:
-    publish(package, "https://github.com/acme/shop")
-    installed = package.parent / ".venv/lib/resolver"
-    with pytest.raises(UsageError, match="not known"):
-        action_address(None, {}, installed)
-
-
-def test_the_package_of_a_release_names_its_repository_and_tag() -> None:
-    urls = ["Issues, https://github.com/acme/other", "Repository, https://github.com/acme/resolver"]
-    assert address_of_release(urls) == f"acme/resolver@v{__version__}"
+def test_an_address_without_a_ref_is_refused() -> None:
+    with pytest.raises(UsageError, match="does not have the form"):
+        action_address("octo/resolver")
