@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -65,7 +66,11 @@ def command(environment: Mapping[str, str], /, repository: str, month: str, as_j
         )
     use = _use_of_today(ledger, settings, now) if repository else ()
     if as_json:
-        data = {"totals": list(map(_total_as_json, totals)), "today": list(map(_use_as_json, use))}
+        today = [
+            asdict(quota) | {"max_runs": quota.max_runs or None, "max_cost": quota.max_cost or None}
+            for quota in use
+        ]
+        data = {"totals": list(map(_as_json, totals)), "today": today}
         click.echo(json.dumps(data, indent=2))
         return 0
     click.echo(for_terminal(render("run/costs.txt.j2", totals=totals, use=use)), nl=False)
@@ -91,29 +96,12 @@ def _use_of_today(ledger: QuotaLedger, settings: Settings, now: datetime) -> tup
     return measure_quota_use(ledger, quotas, now)
 
 
-def _total_as_json(total: CostTotal) -> dict[str, Any]:
+def _as_json(total: CostTotal) -> dict[str, Any]:
     """Return a total as JSON.
 
     `cost` is null if a price is unknown; `priced` is then the cost of the other replies.
     """
-    return {
-        "repository": total.repository,
-        "month": total.month,
-        "runs": total.runs,
-        "cost": None if total.unpriced else total.cost,
-        "priced": total.cost,
-        "unpriced_replies": total.unpriced,
-        "active_runs": total.active_runs,
-        "reserved": total.reserved,
-    }
-
-
-def _use_as_json(use: QuotaUse) -> dict[str, Any]:
-    """Return the use of a quota as JSON; a limit is null if there is none."""
-    return {
-        "name": use.name,
-        "runs": use.runs,
-        "max_runs": use.max_runs or None,
-        "cost": use.cost,
-        "max_cost": use.max_cost or None,
-    }
+    values = asdict(total)
+    unpriced = values.pop("unpriced")
+    cost = None if unpriced else total.cost
+    return {**values, "cost": cost, "priced": total.cost, "unpriced_replies": unpriced}

@@ -6,17 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 from rich.text import Text
 
 from resolver.cli.options import GroupedCommand, settings_options
 from resolver.cli.run_display import RunDisplay, display_options, take_display
-from resolver.config.settings import Settings, load_settings
+from resolver.config.settings import load_settings
 from resolver.config.templates import render
 from resolver.demo.repository_maker import HERE, make_repository
-from resolver.errors import SandboxError, UsageError
-from resolver.events.base import ActionBase
-from resolver.events.log import read_log
+from resolver.errors import SandboxError
 from resolver.events.stream import utc_now
 from resolver.github.comments.report import failure_from_error
 from resolver.github.local_issue import local_trigger
@@ -28,12 +25,8 @@ from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import engine_environment
 from resolver.runtime.engine import has_image
 from resolver.trace.plain import clean_diff, for_terminal, one_line
-from resolver.trace.steps import step_of
 
 RECORDING = HERE / "recording.jsonl"
-
-MAX_DIFF_LINES = 200
-"""Maximum number of lines of the change that are printed; patch.diff has the rest."""
 
 _DIFF_STYLES = (
     ("diff ", "bold"), ("--- ", "bold"), ("+++ ", "bold"),
@@ -64,8 +57,6 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
         options = {**options, "model": f"replay:{RECORDING}"}
     settings = load_settings(options, environment)
     require_model(settings)
-    if live and settings.api_key is None and settings.base_url is None:
-        raise UsageError("--live needs a model's key", "set LLM_API_KEY (and LLM_MODEL)")
     now, host = utc_now(), open_host(environment)
     engine = engine_environment(settings, host.environment)
     if settings.runtime == "auto" and not has_image(engine, settings.image):
@@ -75,7 +66,8 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
     trigger = local_trigger(repository, run=f"{now:%Y%m%d%H%M%S%f}", login="ada", at=now)
     console = display.console
     if not display.is_quiet:
-        _print_lines(console, _opening_text(settings, live, repository))
+        text = render("run/demo.txt.j2", live=live, model=settings.model, repository=repository)
+        console.print(Text(text.rstrip()), soft_wrap=True)
     request = RunRequest(
         trigger=trigger,
         run=run_id(trigger.key, now),
@@ -97,11 +89,6 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
     return result.exit_code
 
 
-def _print_lines(console: Console, text: str) -> None:
-    for line in text.splitlines():
-        console.print(Text(line), soft_wrap=True)
-
-
 def _print_diff(display: RunDisplay, output: Output) -> None:
     """Print the change that the run made, if it made one."""
     diff = output.patch.read_text(errors="replace") if output.patch.is_file() else ""
@@ -109,12 +96,9 @@ def _print_diff(display: RunDisplay, output: Output) -> None:
     lines = [line for line in lines if not line.startswith("index ")]
     if lines:
         display.console.print()
-    for line in lines[:MAX_DIFF_LINES]:
+    for line in lines:
         style = next((style for start, style in _DIFF_STYLES if line.startswith(start)), "")
         display.console.print(Text(line, style=style), soft_wrap=True)
-    if len(lines) > MAX_DIFF_LINES:
-        rest = render("run/diff_cut.txt.j2", count=len(lines) - MAX_DIFF_LINES, path=output.patch)
-        _print_lines(display.console, rest.strip())
 
 
 def _replay_failure(result: RunResult) -> SandboxError | None:
@@ -126,24 +110,10 @@ def _replay_failure(result: RunResult) -> SandboxError | None:
     failures = [divergence for divergence in divergences if divergence.field != "content"]
     if not failures:
         return None
-    events = {event.id: event for event in read_log(RECORDING)}
-    first_failure = failures[0]
-    recorded = events.get(first_failure.recorded_id)
-    action = events.get(recorded.cause) if recorded and recorded.cause is not None else recorded
-    step = step_of(action, 0, None) if isinstance(action, ActionBase) else None
-    description = (
-        one_line(f"{step.verb} {step.subject}", 200)
-        if step
-        else f"event {first_failure.recorded_id}"
-    )
+    first = failures[0]
     return SandboxError(
-        f"{len(failures)} of the demo's actions did not run as recorded, first `{description}`: "
-        f"its {first_failure.field} was {one_line(first_failure.recorded, 100)!r} and is now "
-        f"{one_line(first_failure.found, 200)!r}",
+        f"{len(failures)} of the demo's actions did not run as recorded, first event "
+        f"{first.recorded_id} of the recording: its {first.field} was "
+        f"{one_line(first.recorded, 100)!r} and is now {one_line(first.found, 200)!r}",
         "the lines above show what failed on this machine; try --runtime docker",
     )
-
-
-def _opening_text(settings: Settings, live: bool, repository: Path) -> str:
-    text = render("run/demo.txt.j2", live=live, model=settings.model, repository=repository)
-    return text.rstrip()

@@ -1,8 +1,8 @@
 """`resolver outcomes`: shows what became of the pull requests that Resolver opened."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any
@@ -23,64 +23,27 @@ OUTCOME_PERIOD = timedelta(days=180)
 """How far back pull requests are counted."""
 
 
-@dataclass(frozen=True)
-class OutcomeCounts:
-    """The outcomes of some pull requests. seconds: how long each merged one was open."""
+def count_outcomes(pulls: Sequence[OwnPullRequest]) -> dict[str, Any]:
+    """Return how many of the pull requests were merged, closed or are open.
 
-    opened: int
-    closed: int
-    open: int
-    seconds: tuple[float, ...]
-
-    @property
-    def merged(self) -> int:
-        """The number of merged pull requests."""
-        return len(self.seconds)
-
-    @property
-    def acceptance(self) -> float | None:
-        """The merged ones as a share of the merged and the closed ones; None if there are none."""
-        decided = self.merged + self.closed
-        return self.merged / decided if decided else None
-
-    @property
-    def median_seconds(self) -> float | None:
-        """The median time until a merge; None if none was merged."""
-        return median(self.seconds) if self.seconds else None
-
-    @property
-    def median_text(self) -> str:
-        """The median time until a merge for a person, in days if it is longer than two days."""
-        seconds = self.median_seconds
-        if seconds is None:
-            return ""
-        days = timedelta(seconds=seconds) / timedelta(days=1)
-        return f"{days:.0f} days" if days > 2 else duration(seconds)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the counts as JSON values."""
-        return {
-            "opened": self.opened,
-            "merged": self.merged,
-            "closed": self.closed,
-            "open": self.open,
-            "acceptance": self.acceptance,
-            "median_seconds_to_merge": self.median_seconds,
-        }
-
-
-def count_outcomes(pulls: Sequence[OwnPullRequest]) -> OutcomeCounts:
-    """Return how many of the pull requests were merged, closed or are open."""
-    return OutcomeCounts(
-        opened=len(pulls),
-        closed=sum(pull.state == "closed" for pull in pulls),
-        open=sum(pull.state == "open" for pull in pulls),
-        seconds=tuple(
-            (pull.ended_at - pull.created_at).total_seconds()
-            for pull in pulls
-            if pull.state == "merged" and pull.ended_at is not None
-        ),
-    )
+    acceptance: the merged ones as a share of the merged and the closed ones; None if there are
+        none. median_seconds_to_merge: None if none was merged.
+    """
+    states = Counter(pull.state for pull in pulls)
+    decided = states["merged"] + states["closed"]
+    seconds = [
+        (pull.ended_at - pull.created_at).total_seconds()
+        for pull in pulls
+        if pull.state == "merged" and pull.ended_at is not None
+    ]
+    return {
+        "opened": len(pulls),
+        "merged": states["merged"],
+        "closed": states["closed"],
+        "open": states["open"],
+        "acceptance": states["merged"] / decided if decided else None,
+        "median_seconds_to_merge": median(seconds) if seconds else None,
+    }
 
 
 @click.command(cls=GroupedCommand)
@@ -115,18 +78,21 @@ def command(
     total = count_outcomes(pulls)
     if as_json:
         rows = [{"number": pull.number, "state": pull.state, "url": pull.url} for pull in pulls]
-        data = {
-            "repository": repository,
-            **total.as_json(),
-            "pull_requests": rows,
-        }
+        data = {"repository": repository, **total, "pull_requests": rows}
         click.echo(json.dumps(data, indent=2))
         return 0
+    seconds = total["median_seconds_to_merge"]
+    if seconds is None:
+        time_to_merge = None
+    else:
+        days = round(seconds / 86_400)
+        time_to_merge = f"{days} days" if days > 2 else duration(seconds)
     text = render(
         "run/outcomes.txt.j2",
         repository=repository,
         since=f"{start:%Y-%m-%d}",
         total=total,
+        time_to_merge=time_to_merge,
         pulls=[(pull, one_line(pull.title, 80)) for pull in pulls],
     )
     click.echo(for_terminal(text), nl=False)

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from resolver.cli.options import GroupedCommand, settings_options
+from resolver.cli.resolve import given_limits, open_forge
 from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
@@ -21,15 +23,12 @@ from resolver.events.stream import Subscriber, utc_now
 from resolver.git.clone import is_url
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from resolver.github.forge import Forge
 from resolver.github.local_issue import local_trigger
-from resolver.models.run import Continuation, Trigger
-from resolver.models.truncate import truncate_middle
+from resolver.models.run import Continuation
 from resolver.runs.common import (
     command_line_trigger,
     default_output,
     filtered_log,
-    github_forge,
     open_host,
     read_login,
     require_model,
@@ -44,12 +43,8 @@ from resolver.runs.resuming.rebuild import RecordedAction, Reexecution, Relocate
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
 from resolver.storage.log_location import open_log
-from resolver.trace.plain import for_terminal
-
-MAX_SHOWN_CHARACTERS = 200
-"""Maximum length of an action that is shown, in characters."""
-
-LIMIT_OPTIONS = ("max_iterations", "max_budget", "max_time")
+from resolver.trace.plain import for_terminal, one_line
+from resolver.trace.steps import step_of
 
 
 @dataclass(frozen=True)
@@ -59,17 +54,6 @@ class ReplayLog:
     events: Sequence[Event]
     opening: RunStarted
     source: str
-
-
-@dataclass(frozen=True)
-class Fork:
-    """A new run that continues from a log. `events` are the events that it keeps."""
-
-    log: ReplayLog
-    events: Sequence[Event]
-    say: str
-    publish: bool
-    output: Path | None
 
 
 @click.command(cls=GroupedCommand)
@@ -117,22 +101,22 @@ def command(
     display = take_display(
         options, environment, read_earlier=lambda: () if event is None else events[:kept_count]
     )
-    replay_log_file = ReplayLog(events, opening, _source(source or opening.task.source))
+    recorded = ReplayLog(events, opening, _source(source or opening.task.source))
     if event is not None:
         if kept_count != event + 1:
             click.echo(
                 f"Event {event} does not end a step: the fork keeps events 0 to {kept_count - 1}.",
                 err=True,
             )
-        fork = Fork(replay_log_file, events[:kept_count], say.strip(), publish, output)
-        return _start_fork(fork, environment, options, display)
+        fork = partial(_fork, recorded, events[:kept_count], message=say.strip())
+        return fork(environment, options, display, publish=publish, output=output)
     if say or output or publish:
         raise UsageError("--say, --output and --publish are only valid for a fork", "add --fork ID")
     settings = load_settings(options, environment)
     host = open_host(environment)
     with display.during(), stop_on_signals(), filtered_log(settings, host):
-        result = replay_log(replay_log_file, settings, host, display.progress)
-    summary = for_terminal(_render_result(replay_log_file, result)).rstrip()
+        result = replay_log(recorded, settings, host, display.progress)
+    summary = for_terminal(_render_result(recorded, result)).rstrip()
     click.echo(summary, err=display.is_json)
     return 1 if result.differences else 0
 
@@ -191,10 +175,8 @@ def replay_log(
 
 
 def _render_result(log: ReplayLog, result: Reexecution) -> str:
-    first_difference = result.differences[0] if result.differences else None
-    action = first_difference[0].action if first_difference else None
-    subject_fields = ("command", "code", "path")
-    subject = next((getattr(action, name) for name in subject_fields if hasattr(action, name)), "")
+    recorded, difference = result.differences[0] if result.differences else (None, None)
+    step = step_of(recorded.action, 0, None, roots_of(log.events)) if recorded else None
     return render(
         "run/replayed.txt.j2",
         run=current_run(list(log.events)),
@@ -202,62 +184,55 @@ def _render_result(log: ReplayLog, result: Reexecution) -> str:
         actions=result.actions,
         differences=len(result.differences),
         skipped=result.skipped,
-        recorded=first_difference[0] if first_difference else None,
-        kind=getattr(action, "kind", ""),
-        what=truncate_middle(subject, MAX_SHOWN_CHARACTERS),
-        difference=first_difference[1] if first_difference else None,
+        recorded=recorded,
+        what=one_line(f"{step.verb} {step.subject}", 200) if step else None,
+        difference=difference,
     )
 
 
-def _start_fork(
-    fork: Fork,
+def _fork(
+    log: ReplayLog,
+    kept: Sequence[Event],
     environment: Mapping[str, str],
     options: Mapping[str, Any],
     display: RunDisplay,
+    *,
+    message: str,
+    publish: bool,
+    output: Path | None,
 ) -> int:
-    """Start the new run with a copy of the events that it keeps, and return its exit code."""
+    """Start a new run with a copy of the events that it keeps, and return its exit code.
+
+    Its trigger is a new request, so that nothing that the original run published is changed.
+    """
     settings = load_settings(options, environment)
     require_model(settings)
-    host = open_host(environment)
-    trigger, forge = _fork_request(fork, settings, host)
+    host, now, original = open_host(environment), utc_now(), log.opening.task.trigger
+    if is_url(log.source) and original.number is not None:
+        trigger = command_line_trigger(original.repository, original.number, now)
+    else:
+        time = f"{now:%Y%m%d%H%M%S%f}"
+        trigger = local_trigger(Path(log.source), run=time, login=read_login(), at=now)
     run = run_id(trigger.key, trigger.at)
-    output = Output(fork.output or default_output(environment, run))
-    output.begin_with(fork.events)
-    run_request = RunRequest(
+    folder = Output(output or default_output(environment, run))
+    folder.begin_with(kept)
+    request = RunRequest(
         trigger=trigger,
         run=run,
-        output=output,
+        output=folder,
         load_settings=lambda repository: load_settings(options, environment, repository),
         host=host,
-        publish=fork.publish,
-        continuation=Continuation(
-            run=current_run(list(fork.events)), message=fork.say, by=read_login()
-        ),
-        limit_overrides={
-            name: options[name] for name in LIMIT_OPTIONS if options[name] is not None
-        },
-        source=fork.log.source,
+        publish=publish,
+        continuation=Continuation(run=current_run(list(kept)), message=message, by=read_login()),
+        limit_overrides=given_limits(options),
+        source=log.source,
         progress=display.progress,
     )
-    with display.during(), stop_on_signals(), filtered_log(settings, run_request.host):
-        result = run_pipeline(run_request, forge)
+    forge = open_forge(request, settings)
+    with display.during(), stop_on_signals(), filtered_log(settings, host):
+        result = run_pipeline(request, forge)
     print_result(result, display.console)
     return result.exit_code
-
-
-def _fork_request(fork: Fork, settings: Settings, host: RunHost) -> tuple[Trigger, Forge | None]:
-    """Return the trigger and the forge of the fork, None for a fork on a checkout.
-
-    The trigger is a new request, so that nothing that the original run published is changed.
-    """
-    original, now = fork.log.opening.task.trigger, utc_now()
-    if is_url(fork.log.source) and original.number is not None:
-        trigger = command_line_trigger(original.repository, original.number, now)
-        return trigger, github_forge(settings, original.repository, host)
-    path = Path(fork.log.source)
-    time = f"{now:%Y%m%d%H%M%S%f}"
-    trigger = local_trigger(path, run=time, login=read_login(), at=now)
-    return trigger, None
 
 
 def _source(source: str) -> str:

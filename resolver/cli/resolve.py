@@ -1,7 +1,6 @@
 """`resolver resolve`: resolves one issue, from GitHub or from a file for a local checkout."""
 
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
 from math import ceil
@@ -13,20 +12,14 @@ from rich.text import Text
 
 from resolver.agents.readonly import READ_ONLY, REVIEWER
 from resolver.cli.options import GroupedCommand, run_options
-from resolver.cli.run_display import RunDisplay, display_options, take_display
+from resolver.cli.run_display import display_options, take_display
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import ResolverError, UsageError
 from resolver.events.log import Event, read_log
 from resolver.events.run_log import current_run, require_opening
 from resolver.events.stream import utc_now
 from resolver.github.forge import Forge
-from resolver.github.local_issue import (
-    MAX_ISSUE_FILE,
-    decode_issue,
-    local_trigger,
-    parse_issue,
-    read_issue_file,
-)
+from resolver.github.local_issue import local_trigger, parse_issue, read_issue_file
 from resolver.models.run import Command, RunState
 from resolver.runs.common import (
     command_line_trigger,
@@ -52,9 +45,6 @@ from resolver.trace.plain import for_terminal
 IMPLIED_COMMANDS = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
 """The command that an agent implies. Any other agent implies `Command.FIX`."""
 
-LIMIT_OPTIONS = ("max_iterations", "max_budget", "max_time")
-"""Options that replace the limits of a resumed run; otherwise the limits in its log apply."""
-
 RESUMABLE = frozenset({RunState.LIMIT, RunState.STOPPED, RunState.ERROR, RunState.STUCK})
 """States from which a run can be resumed without an answer from a person."""
 
@@ -64,8 +54,7 @@ RESUMABLE = frozenset({RunState.LIMIT, RunState.STOPPED, RunState.ERROR, RunStat
 @click.option(
     "--issue",
     type=click.Path(path_type=Path),
-    help="Issue as a markdown file, for a local checkout: title on the first line. `-` reads it "
-    "from stdin.",
+    help="Issue as a markdown file, for a local checkout: title on the first line.",
 )
 @click.option(
     "--resume",
@@ -103,7 +92,7 @@ def command(
     sent to the model or published twice. Limits apply to the run as a whole.
     """
     display = take_display(options, environment, read_earlier=partial(_earlier_events, resume))
-    overrides = {k: options[k] for k in LIMIT_OPTIONS if options[k] is not None}
+    limits = given_limits(options)
     if resume is not None:
         _require_alone(resume, target, issue, text, output)
         folder, request = resumed_request(resume)
@@ -115,11 +104,13 @@ def command(
         require_model(settings)
     else:
         settings = load_settings(options, environment)
-        given = _given_text(issue, text)
-        request = new_request(target, issue if given is None else given, settings)
+        if text is not None and issue is not None:
+            raise UsageError("--text and --issue both give the issue", "use one of them")
+        request = new_request(target, text if issue is None else issue, settings)
         require_model(settings)
         folder = Output(output or default_output(environment, request.run))
-        request = _with_stored_text(request, given, folder)
+        if text is not None:  # in a file, a resumed run finds it
+            request = request.model_copy(update={"issue": str(folder.write_issue(text))})
     run_request = RunRequest(
         trigger=request.trigger,
         run=request.run,
@@ -129,22 +120,24 @@ def command(
         publish=request.publish and not no_publish,
         resume=resume is not None,
         continuation=request.continuation,
-        limit_overrides=overrides,
+        limit_overrides=limits,
         issue=request.issue,
         source=request.source,
         options=options,
         progress=display.progress,
     )
-    result = _run(run_request, settings, display)
+    forge = open_forge(run_request, settings)
+    watching = watch_comments(comment_watch_for(run_request, settings))
+    with display.during(), stop_on_signals(), filtered_log(settings, run_request.host), watching:
+        result = run_pipeline(run_request, forge)
     print_result(result, display.console, resume_command(result))
     return result.exit_code
 
 
-def _run(request: RunRequest, settings: Settings, display: RunDisplay) -> RunResult:
-    forge = open_forge(request, settings)
-    watching = watch_comments(comment_watch_for(request, settings))
-    with display.during(), stop_on_signals(), filtered_log(settings, request.host), watching:
-        return run_pipeline(request, forge)
+def given_limits(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the limits that the options of a command set. They replace those of a log."""
+    names = ("max_iterations", "max_budget", "max_time")
+    return {name: options[name] for name in names if options[name] is not None}
 
 
 def _require_alone(resume: Path, *others: object) -> None:
@@ -154,13 +147,6 @@ def _require_alone(resume: Path, *others: object) -> None:
             "--resume takes the request and the output folder from the run",
             f"use it alone: resolver resolve --resume {shlex.quote(str(resume))}",
         )
-
-
-def _with_stored_text(request: StoredRequest, text: str | None, folder: Output) -> StoredRequest:
-    """Store the text of an issue that is in no file, so that a resumed run finds it."""
-    if text is None:
-        return request
-    return request.model_copy(update={"issue": str(folder.write_issue(text))})
 
 
 def _earlier_events(resume: Path | None) -> Sequence[Event]:
@@ -173,17 +159,6 @@ def _earlier_events(resume: Path | None) -> Sequence[Event]:
         return [] if resume is None else list(read_log(resume / EVENTS))
     except ResolverError:
         return []
-
-
-def _given_text(issue: Path | None, text: str | None) -> str | None:
-    """Return the issue's text from the command line or stdin; None if it is in a file."""
-    if text is not None and issue is not None:
-        raise UsageError("--text and --issue both give the issue", "use one of them")
-    if issue != Path("-"):
-        return text
-    # One byte more than the maximum shows that there is more.
-    data = sys.stdin.buffer.read(MAX_ISSUE_FILE + 1)
-    return decode_issue(data, "the issue on stdin")
 
 
 def new_request(target: str | None, issue: Path | str | None, settings: Settings) -> StoredRequest:
@@ -234,8 +209,8 @@ def resumed_request(folder: Path) -> tuple[Output, StoredRequest]:
     return output, request
 
 
-def resume_command(result: RunResult) -> str:
-    """Return the command that continues an interrupted run, "" if the run cannot be continued.
+def resume_command(result: RunResult) -> str | None:
+    """Return the command that continues an interrupted run, None if the run cannot be continued.
 
     A limit that was reached is doubled, because it applies to the run as a whole. A run that failed
     before the model's first reply would only fail again.
@@ -244,7 +219,7 @@ def resume_command(result: RunResult) -> str:
     run_state = result.outcome_file.state
     has_failed_start = run_state is RunState.ERROR and not (state and state.iterations)
     if run_state not in RESUMABLE or result.publishable or has_failed_start:
-        return ""
+        return None
     words = ["resolver", "resolve", "--resume", str(result.request.output.folder)]
     if state and outcome and outcome.limit:
         name = f"max_{outcome.limit}"
@@ -285,16 +260,12 @@ def _checkout(target: str) -> Path:
 
 
 def _number(target: str, settings: Settings) -> tuple[str, int]:
-    parsed = parse_target(target, settings.github_server_url)
-    if parsed is None:
-        is_folder = Path(target).is_dir()
-        raise UsageError(
-            f"{target} is a folder and no issue is given"
-            if is_folder
-            else f"{target!r} is not an issue",
-            f'give its text: resolver resolve {shlex.quote(target)} --text "What is wrong"; or a '
-            "file: --issue FILE.md"
-            if is_folder
-            else "give OWNER/NAME#N, the URL of an issue, or PATH --issue FILE.md",
-        )
-    return parsed
+    if parsed := parse_target(target, settings.github_server_url):
+        return parsed
+    is_folder = Path(target).is_dir()
+    raise UsageError(
+        f"{target} is a folder and no issue is given"
+        if is_folder
+        else f"{target!r} is not an issue",
+        "give OWNER/NAME#N, the URL of an issue, or PATH with --issue FILE.md or --text",
+    )

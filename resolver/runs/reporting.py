@@ -334,10 +334,10 @@ def _excluded_file_warnings(change: ExportedChange) -> Iterator[str]:
         yield render("run/generated_left_out.md.j2", paths=change.generated).strip()
 
 
-def print_result(result: RunResult, console: Console, resume_command: str = "") -> None:
+def print_result(result: RunResult, console: Console, resume_command: str | None = None) -> None:
     """Print how the run ended. Control sequences in text from outside are removed.
 
-    resume_command: the command line that resumes the run; "" if it can't be resumed.
+    resume_command: the command line that resumes the run; None if it can't be resumed.
     """
     output, verification = result.request.output, verification_values(result.report, 0)
     text = render(

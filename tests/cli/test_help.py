@@ -136,5 +136,5 @@ def test_contradicting_options_and_two_issues_are_refused(
 ) -> None:
     assert run(["resolve", "a/b#1", "--json", "--quiet"], {}) == UsageError.exit_code
     assert "--verbose, --quiet and --json exclude each other" in capsys.readouterr().err
-    assert run(["resolve", ".", "--text", "x", "--issue", "-"], {}) == UsageError.exit_code
+    assert run(["resolve", ".", "--text", "x", "--issue", "x.md"], {}) == UsageError.exit_code
     assert "--text and --issue both give the issue" in capsys.readouterr().err

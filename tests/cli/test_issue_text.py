@@ -1,6 +1,5 @@
 """Tests that the issue of a local checkout can be given as text."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,25 +9,15 @@ from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, finish
 
 
-@pytest.mark.parametrize("from_stdin", [False, True])
-def test_an_issue_on_the_command_line_or_on_stdin_is_worked_on_and_kept(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path, from_stdin: bool
+def test_an_issue_on_the_command_line_is_worked_on_and_kept(
+    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
 ) -> None:
     repository, _ = make_repository(tmp_path / "demo")
     model_endpoint.script(bash("echo fixed >> README.md"), finish("Say that it is fixed"))
     text = "The readme says nothing\n\nSay that it is fixed."
     output = tmp_path / "output"
-    given = ["--issue", "-"] if from_stdin else ["--text", text]
-    done = subprocess.run(
-        command_line.command("resolve", repository, *given, "--output", output),
-        env=command_line.environment,
-        input=text if from_stdin else "",
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
+    done = command_line.call("resolve", repository, "--text", text, "--output", output)
+    assert done.exit_code == 0, done.stderr
     assert "The readme says nothing" in str(model_endpoint.requests[0].body["messages"])
     assert (output / "issue.md").read_text() == f"{text}\n"
 

@@ -28,7 +28,7 @@ def test_the_first_difference_is_shown_with_its_action_and_both_results() -> Non
     later = (RecordedAction(8, CmdRun(command="ls"), PWD.observation), OTHER)
     text = _render_result(LOG, Reexecution(3, ((PWD, OTHER), later), ()))
     assert "2 of 3 actions" in text
-    assert "event 4, cmd_run: pwd; date\n" in text and "cmd_run: ls" not in text
+    assert "event 4, Run pwd; date\n" in text and "Run ls" not in text
     assert "content of its result (event 5)" in text
     assert "Recorded  a * b\n" in text and "Found     a - b" in text
 

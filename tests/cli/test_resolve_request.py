@@ -81,20 +81,20 @@ def test_the_command_to_resume_raises_the_limit_that_was_reached(
 ) -> None:
     folder = tmp_path / "with blanks"
     result = ended(folder, RunState.LIMIT, limit=limit)
-    words = shlex.split(resume_command(result))
+    words = shlex.split(resume_command(result) or "")
     begin = ["resolver", "resolve", "--resume", str(folder / "output")]
     assert words == [*begin, *raised]
 
 
 def test_a_run_that_was_stopped_is_resumed_within_the_limits_of_its_log(tmp_path: Path) -> None:
-    words = shlex.split(resume_command(ended(tmp_path, RunState.STOPPED)))
+    words = shlex.split(resume_command(ended(tmp_path, RunState.STOPPED)) or "")
     assert words == ["resolver", "resolve", "--resume", str(tmp_path / "output")]
 
 
 def test_work_that_is_done_or_can_be_published_is_not_resumed(tmp_path: Path) -> None:
-    assert resume_command(ended(tmp_path / "1", RunState.FINISHED)) == ""
+    assert resume_command(ended(tmp_path / "1", RunState.FINISHED)) is None
     publishable = replace(ended(tmp_path / "2", RunState.ERROR), publishable=True)
-    assert resume_command(publishable) == ""
+    assert resume_command(publishable) is None
 
 
 def test_a_run_that_failed_before_the_first_reply_is_not_resumed(tmp_path: Path) -> None:
@@ -103,4 +103,4 @@ def test_a_run_that_failed_before_the_first_reply_is_not_resumed(tmp_path: Path)
     failure = RunFailure(kind="error", what="the image could not be pulled")
     failed = conclude(executed_values(request), Conclusion(failure, 1), forge)
     assert failed.outcome_file.state is RunState.ERROR
-    assert resume_command(failed) == ""
+    assert resume_command(failed) is None
