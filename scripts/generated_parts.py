@@ -9,6 +9,7 @@ these files is written by hand. A test compares the files with the result.
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
 from typing import get_args
@@ -24,7 +25,7 @@ from resolver.cli.agent_workflow import (
     workflow_text,
 )
 from resolver.config.agent_settings import CONDENSERS, CondenserDeclaration
-from resolver.config.declaration import ActionInput, setting_arguments
+from resolver.config.declaration import setting_arguments
 from resolver.config.settings import Settings
 from resolver.github.events.starting_events import STARTING_EVENTS
 from scripts.canonical_reference import ACTION, with_canonical_references
@@ -35,13 +36,21 @@ AS_ABOVE = "          # The inputs that decide how the event is read, as in the 
 WORKFLOW = workflow_text(ACTION, "@agent", "agent", installs=False)
 
 
+@dataclass(frozen=True)
+class ActionInput:
+    """An input of the Action that sets a setting."""
+
+    name: str
+    default: str | None
+
+
 def action_inputs() -> Iterator[tuple[ActionInput, FieldInfo]]:
-    """Yield the inputs of the Action that set a setting, each with its name and its setting."""
+    """Yield the inputs of the Action that set a setting, each with its setting."""
     for name, field in Settings.model_fields.items():
-        declared = setting_arguments(field)["action_input"]
-        if declared is not None:
-            found = ActionInput(**declared)
-            yield ActionInput(found.name or name.replace("_", "-"), found.default), field
+        declared = setting_arguments(field)
+        if given := declared["action_input"]:
+            own_name = name.replace("_", "-") if given is True else given
+            yield ActionInput(own_name, declared["input_default"]), field
 
 
 def starting_inputs() -> Iterator[tuple[ActionInput, FieldInfo]]:

@@ -76,7 +76,7 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
             limit = settings.setup_seconds
             result = set_up(environment, runtime, stream, state, workspace.base, limit)
             tree = ProjectTree.from_commit(workspace.git, workspace.base)
-            found, _ = find_checks(settings.checks, tree)
+            found, _ = find_checks(settings.project_checks, tree)
             executed = [
                 (check, execute_check(runtime, check, settings.verification_seconds))
                 for check in (found if result.ok else ())

@@ -3,10 +3,9 @@
 Every setting is a field of a group, and so of `resolver.config.settings.Settings`.
 """
 
-from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import BaseModel, Field
 from pydantic.fields import FieldInfo
 
 
@@ -28,7 +27,8 @@ def setting(
     repository: bool = False,
     option: bool = True,
     decides_start: bool = False,
-    action_input: "bool | ActionInput" = False,
+    action_input: bool | str = False,
+    input_default: str | None = None,
     **bounds: Any,
 ) -> Any:
     """Declare a setting of a pydantic model.
@@ -39,7 +39,10 @@ def setting(
     option: the setting has a command-line option. Never true for a secret.
     decides_start: the setting decides who may start work, what triggers it, or how Resolver can
         answer, so that it is needed to read an event.
-    action_input: the setting is an input of the Action.
+    action_input: the setting is an input of the Action; a text is its name, which is the setting's
+    name with hyphens otherwise.
+    input_default: value that the runner passes if the workflow gives none. It has precedence over
+    the environment and the repository's file.
     bounds: constraints for `pydantic.Field`, like `ge` and `le`.
     """
     return Field(
@@ -50,29 +53,11 @@ def setting(
             "repository": repository,
             "option": option,
             "decides_start": decides_start,
-            "action_input": _input_of(action_input),
+            "action_input": action_input,
+            "input_default": input_default,
         },
         **bounds,
     )
-
-
-@dataclass(frozen=True)
-class ActionInput:
-    """An input of the Action that sets a setting.
-
-    name: name of the input; "" for the setting's name with hyphens.
-    default: value that the runner passes if the workflow gives none; "" for none. It has precedence
-        over the environment and the repository's file.
-    """
-
-    name: str = ""
-    default: str = ""
-
-
-def _input_of(action_input: bool | ActionInput) -> dict[str, JsonValue] | None:
-    if not action_input:
-        return None
-    return asdict(ActionInput() if action_input is True else action_input)
 
 
 def setting_arguments(field: FieldInfo) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 from pydantic import SecretStr, field_validator
 
-from resolver.config.declaration import ActionInput, SettingGroup, setting
+from resolver.config.declaration import SettingGroup, setting
 from resolver.config.documentation import DOCS
 
 
@@ -64,7 +64,8 @@ class GitHubSettings(SettingGroup):
         "GITHUB_TOKEN",
         option=False,
         decides_start=True,
-        action_input=ActionInput(default="${{ github.token }}"),
+        action_input=True,
+        input_default="${{ github.token }}",
     )
     app_id: str | None = setting(
         None,
@@ -153,14 +154,16 @@ class TriggerSettings(SettingGroup):
         "Mention that starts work in a comment, an issue or a review.",
         option=False,
         decides_start=True,
-        action_input=ActionInput(default="@agent"),
+        action_input=True,
+        input_default="@agent",
     )
     label: str = setting(
         "agent",
         "Label that starts work on an issue or a pull request.",
         option=False,
         decides_start=True,
-        action_input=ActionInput(default="agent"),
+        action_input=True,
+        input_default="agent",
     )
     fix_failing_checks: Literal["none", "own", "default-branch", "all"] = setting(
         "none",

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from resolver.config.declaration import ActionInput, SettingGroup, setting
+from resolver.config.declaration import SettingGroup, setting
 from resolver.config.documentation import DOCS
 
 RESERVED_OPTIONS = frozenset(
@@ -114,14 +114,14 @@ class ModelSettings(SettingGroup):
         "(`ANTHROPIC_API_KEY`, ...). It never enters the sandbox.",
         "LLM_API_KEY",
         option=False,
-        action_input=ActionInput("llm-api-key"),
+        action_input="llm-api-key",
     )
     base_url: str | None = setting(
         None,
         "Base URL of the model endpoint. Set it for a proxy, a gateway or a server of your own; "
         "the provider's own address when unset.",
         "LLM_BASE_URL",
-        action_input=ActionInput("llm-base-url"),
+        action_input="llm-base-url",
     )
     model_options: ModelOptions = setting(
         ModelOptions(),

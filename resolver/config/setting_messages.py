@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
-from resolver.config.pace import VARIABLE as PACE_VARIABLE
+from resolver.config.retries import PACE_VARIABLE
 from resolver.config.sources import (
     PREFIX,
     SettingsFile,
@@ -38,7 +38,7 @@ def environment_warnings(
         if variable.startswith(PREFIX)
     }
     return [
-        f"{variable} is not a setting and is ignored{_suggestion(variable, known)}"
+        f"{variable} is not a setting and is ignored{_suggestion(variable, known, PREFIX)}"
         for variable in sorted(environment)
         if variable.startswith(PREFIX)
         and variable not in known
@@ -54,8 +54,7 @@ def name_faults(file: SettingsFile, settings: type[BaseModel]) -> Iterator[str]:
     for name in file:
         if name in allowed:
             continue
-        suggestion = None if name in settings.model_fields else closest_name(name, allowed)
-        hint = f" (did you mean {suggestion!r}?)" if suggestion else ""
+        hint = "" if name in settings.model_fields else _suggestion(name, allowed)
         yield f"{file.place(name)}: {name!r} can't be set there{hint}"
 
 
@@ -67,58 +66,38 @@ def value_fault(error: ErrorDetails, sources: Iterable[SettingSource]) -> str:
     name, *path = [str(part) for part in error["loc"]] or [""]
     place = next((source.places[name] for source in sources if name in source.places), name)
     location = ", ".join([place, *([".".join(path)] if path else [])])
-    return f"{location}: {value_message(error)}"
+    return f"{location}: {_value_message(error)}"
 
 
-_VALUE_MESSAGES = {
-    "missing": "is missing",
-    "extra_forbidden": "is not known here",
-    **dict.fromkeys(("int_type", "int_parsing", "int_from_float"), "must be a whole number"),
-    **dict.fromkeys(("float_type", "float_parsing"), "must be a number"),
-    "finite_number": "must be a finite number",
-    **dict.fromkeys(("bool_type", "bool_parsing"), "must be true or false"),
-    "string_type": "must be text",
-    **dict.fromkeys(("tuple_type", "list_type"), "must be a list"),
-    **dict.fromkeys(
-        ("dict_type", "model_type", "model_attributes_type"), "must be a mapping (`key: value`)"
-    ),
-    **dict.fromkeys(("literal_error", "enum"), "must be {expected}"),
-    "greater_than": "must be more than {gt}",
-    "greater_than_equal": "must be at least {ge}",
-    "less_than": "must be less than {lt}",
-    "less_than_equal": "must be at most {le}",
-    "string_too_short": "must have at least {min_length} characters",
-    "string_too_long": "must have at most {max_length} characters",
-    "too_short": "must have at least {min_length} entries",
-    "too_long": "must have at most {max_length} entries",
-    "string_pattern_mismatch": "must match the pattern {pattern}",
-}
-"""What is wrong with a value, by pydantic's type of the error.
-
-Source: https://docs.pydantic.dev/latest/errors/validation_errors/
-"""
-
-
-def value_message(error: ErrorDetails) -> str:
+def _value_message(error: ErrorDetails) -> str:
     """Return what is wrong with a value, for a person who sets it and does not know pydantic.
 
     The value itself is not repeated: it may be a secret.
+    Source: https://docs.pydantic.dev/latest/errors/validation_errors/
     """
-    message = _VALUE_MESSAGES.get(error["type"])
-    if message is None:
-        return error["msg"].removeprefix("Value error, ")
-    return message.format_map(error.get("ctx", {}))
+    match error["type"]:
+        case "missing":
+            return "is missing"
+        case "extra_forbidden":
+            return "is not known here"
+        case "dict_type" | "model_type" | "model_attributes_type":
+            return "must be a mapping (`key: value`)"
+    message = re.split(", (?:unable|got) | after validation", error["msg"])[0]
+    for pattern, ours in (
+        ("^Value error, ", ""),
+        ("^.* should (be|have|match)", r"must \1"),
+        ("a valid integer", "a whole number"),
+        ("a valid boolean.*", "true or false"),
+        ("a valid (tuple|list)", "a list"),
+        ("a valid string", "text"),
+        ("a valid ", "a "),
+    ):
+        message = re.sub(pattern, ours, message)
+    return message
 
 
-def closest_name(name: str, names: Iterable[str]) -> str | None:
-    """Return the most similar of the names, or None if none is similar."""
-    matches = get_close_matches(name, sorted(names), n=1)
-    return matches[0] if matches else None
-
-
-def _suggestion(variable: str, names: Iterable[str]) -> str:
-    """Return `; did you mean X?` with the variable that is most similar, or "" if none is."""
-    closest = closest_name(
-        variable.removeprefix(PREFIX), (name.removeprefix(PREFIX) for name in names)
-    )
-    return f"; did you mean {PREFIX}{closest}?" if closest else ""
+def _suggestion(name: str, names: Iterable[str], prefix: str = "") -> str:
+    """Return the question after the most similar of the names, an empty text if none is."""
+    without = [other.removeprefix(prefix) for other in sorted(names)]
+    matches = get_close_matches(name.removeprefix(prefix), without, n=1)
+    return f" (did you mean {prefix}{matches[0]}?)" if matches else ""

@@ -23,8 +23,8 @@ from resolver.config.github_settings import (
     TriggerSettings,
 )
 from resolver.config.model_settings import ModelSettings
-from resolver.config.pace import Pace, read_pace
 from resolver.config.publishing_settings import PublishingSettings
+from resolver.config.retries import Pace, read_pace
 from resolver.config.run_settings import LimitSettings, SandboxSettings
 from resolver.config.setting_messages import name_faults, value_fault
 from resolver.config.sources import (

@@ -161,14 +161,13 @@ def repository_settings(content: bytes | None) -> SettingsFile:
 def _parse_variable(variable: str, annotation: Any, text: str) -> Any:
     """Return a variable's text in the form that its setting accepts.
 
-    A list is split at commas and line breaks, a mapping is parsed as YAML; anything else stays
-    text. Raises UsageError if the YAML is invalid.
+    A list of texts is split at commas and line breaks, any other list or mapping is YAML; anything
+    else stays text. Raises UsageError if the YAML is invalid.
     """
     if annotation in (tuple[str, ...], tuple[str, ...] | None):
         return tuple(part.strip() for part in text.replace("\n", ",").split(",") if part.strip())
-    if get_origin(annotation) is dict or (
-        isinstance(annotation, type) and issubclass(annotation, BaseModel)
-    ):
+    is_model = isinstance(annotation, type) and issubclass(annotation, BaseModel)
+    if is_model or get_origin(annotation) in (dict, tuple):
         return _read_yaml(text, variable, f"write it as in {DOCS}/reference/settings.md")
     return text
 

@@ -1,27 +1,14 @@
 """Settings of the verification: whether a change's checks are executed, which ones, and whether a
-model gives its opinion on the change. The module also reads the checks that they declare.
+model gives its opinion on the change.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-import yaml
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-    field_validator,
-    model_validator,
-)
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from resolver.config.bounded_yaml import read_yaml
 from resolver.config.declaration import SettingGroup, setting
 from resolver.config.documentation import DOCS
-from resolver.config.setting_messages import closest_name, value_message
 from resolver.models.verification import CheckService, ProjectCheck, ReportFormat
 
 MAX_DECLARED = 50
@@ -121,84 +108,12 @@ class DeclaredCheck(BaseModel):
             timeout_seconds=self.timeout,
             paths=self.paths,
             services=tuple(
-                CheckService(
-                    name=name,
-                    image=service.image,
-                    environment=service.environment,
-                    ports=service.ports,
-                    command=service.command,
-                )
-                for name, service in self.services.items()
+                CheckService(name=name, **dict(service)) for name, service in self.services.items()
             ),
             report=self.report,
             report_format=self.report_format,
             origin=_ORIGIN,
         )
-
-
-def read_checks_setting(value: Any) -> tuple[ProjectCheck, ...]:
-    """Return the declared checks of a settings file, or of a variable that holds YAML.
-
-    Raises ValueError that names all faults, with the entry of each.
-    """
-    if isinstance(value, str):
-        try:
-            value = read_yaml(value)
-        except yaml.YAMLError as error:
-            raise ValueError(f"not YAML: {getattr(error, 'problem', error)}") from None
-    if not isinstance(value, list | tuple):
-        raise ValueError("it is a list of checks, each with a `name` and a `command`")
-    if len(value) > MAX_DECLARED:
-        raise ValueError(f"it has {len(value)} checks, but at most {MAX_DECLARED} are allowed")
-    checks: list[ProjectCheck] = []
-    faults: list[str] = []
-    for number, entry in enumerate(value, start=1):
-        if isinstance(entry, ProjectCheck):
-            checks.append(entry)
-            continue
-        try:
-            checks.append(DeclaredCheck.model_validate(entry).as_project_check())
-        except ValidationError as error:
-            faults += [_fault(detail, number, entry) for detail in error.errors()]
-    names = [check.name for check in checks]
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    faults += [f"the name {name!r} is given to several checks" for name in repeated]
-    if faults:
-        raise ValueError("; ".join(faults))
-    return tuple(checks)
-
-
-def _fault(error: ErrorDetails, number: int, entry: Any) -> str:
-    """Return a sentence that says which entry is wrong, where and why."""
-    name = entry.get("name") if isinstance(entry, Mapping) else None
-    label = f" ({name[:100]})" if isinstance(name, str) and name.isprintable() else ""
-    location = f"check {number}{label}"
-    field = ".".join(str(part) for part in error["loc"])[:100]
-    match error["type"]:
-        case "extra_forbidden":
-            suggestion = closest_name(field, DeclaredCheck.model_fields)
-            hint = f" (did you mean {suggestion!r}?)" if suggestion else ""
-            return f"{location}: {field!r} is not a property of a check{hint}"
-        case "missing":
-            return f"{location}: {field!r} is missing"
-        case "literal_error":
-            suggestion = closest_name(str(error["input"])[:100], _formats())
-            hint = (
-                f" (did you mean {suggestion!r}?)"
-                if suggestion
-                else f", only {', '.join(_formats())}"
-            )
-            return f"{location}: {field!r} can't be {str(error['input'])[:100]!r}{hint}"
-        case "model_type" | "model_attributes_type" | "dict_type" if not field:
-            return f"{location}: it has no `name` and `command`"
-    return f"{location}: {field!r}: {value_message(error)}"
-
-
-def _formats() -> list[str]:
-    return [name for name in ReportFormat.__args__ if name]  # type: ignore[attr-defined]
-
-
-CheckList = Annotated[tuple[ProjectCheck, ...], BeforeValidator(read_checks_setting)]
 
 
 class VerificationSettings(SettingGroup):
@@ -215,7 +130,7 @@ class VerificationSettings(SettingGroup):
         "sandboxes, before the change is published.",
         repository=True,
     )
-    checks: CheckList = setting(
+    checks: tuple[DeclaredCheck, ...] = setting(
         (),
         "Commands that show whether a change works, as a list of `{name: ..., command: ...}`, each "
         "with an optional `timeout` in seconds, `paths`, `services`, `report` and `report_format`. "
@@ -223,4 +138,21 @@ class VerificationSettings(SettingGroup):
         f"they are found in the files of the repository. See {DOCS}/how-to/checks.md.",
         repository=True,
         option=False,
+        max_length=MAX_DECLARED,
     )
+
+    @field_validator("checks")
+    @classmethod
+    def _have_names_of_their_own(
+        cls, value: tuple[DeclaredCheck, ...]
+    ) -> tuple[DeclaredCheck, ...]:
+        names = [check.name for check in value]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"the name {name!r} is given to several checks")
+        return value
+
+    @property
+    def project_checks(self) -> tuple[ProjectCheck, ...]:
+        """The declared checks, in the form in which they are executed."""
+        return tuple(check.as_project_check() for check in self.checks)

@@ -123,7 +123,7 @@ class TaskMaker:
         self, base: Workspace, fix: PastFix, files: FixFiles
     ) -> ProjectCheck | Rejection:
         settings = self.settings
-        selection = select_checks(settings.checks, base, files.changed, fix.commit)
+        selection = select_checks(settings.project_checks, base, files.changed, fix.commit)
         checks: list[ProjectCheck] = []
         for check in selection.checks[:MAX_CHECKS_PER_FIX]:
             # The whole check shows more of what a change breaks. Where it fails even with the fix,

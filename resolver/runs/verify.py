@@ -124,7 +124,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
     settings, workspace = prepared.settings, prepared.workspace
     trees = build_trees(workspace, patch.tree)
     selection = select_checks(
-        settings.checks,
+        settings.project_checks,
         workspace,
         trees.changed_files,
         patch.tree,

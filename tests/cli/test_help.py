@@ -65,7 +65,7 @@ def test_every_entry_point_warns_of_a_variable_that_sets_nothing(
     run(args, {"RESOLVER_MAX_BUGDET": "3"})
     shown = capsys.readouterr()
     result = (
-        "RESOLVER_MAX_BUGDET is not a setting and is ignored; did you mean RESOLVER_MAX_BUDGET?"
+        "RESOLVER_MAX_BUGDET is not a setting and is ignored (did you mean RESOLVER_MAX_BUDGET?)"
     )
     start = "::warning title=Resolver::" if args == ["action"] else "resolver: warning: "
     lines = (shown.out if args == ["action"] else shown.err).splitlines()

@@ -101,12 +101,12 @@ def test_entries_of_a_mapping_come_from_the_first_source_that_has_them() -> None
 @pytest.mark.parametrize(
     ("environment", "repository", "says"),
     [
-        ({"RESOLVER_MAX_BUDGET": "-1"}, {}, "RESOLVER_MAX_BUDGET: must be more than 0"),
+        ({"RESOLVER_MAX_BUDGET": "-1"}, {}, "RESOLVER_MAX_BUDGET: must be greater than 0"),
         ({"INPUT_MAX-TIME": "soon"}, {}, "INPUT_MAX-TIME: must be a number"),
         ({"RESOLVER_MENTION": "two words"}, {}, "RESOLVER_MENTION: the mention is one word"),
         ({"RESOLVER_MAX_BUDGET": "inf"}, {}, "must be a finite number"),
         ({"RESOLVER_MAX_ITERATIONS": "1.5"}, {}, "must be a whole number"),
-        ({"RESOLVER_MAX_ITERATIONS": "0"}, {}, "must be at least 1"),
+        ({"RESOLVER_MAX_ITERATIONS": "0"}, {}, "must be greater than or equal to 1"),
         ({"RESOLVER_VERIFY": "maybe"}, {}, "must be true or false"),
         ({"RESOLVER_RUNTIME": "podman"}, {}, "must be 'auto', 'docker', 'local' or 'remote'"),
         ({"RESOLVER_MCP": "{a: 3}"}, {}, "RESOLVER_MCP, a: must be a mapping"),
@@ -118,8 +118,12 @@ def test_entries_of_a_mapping_come_from_the_first_source_that_has_them() -> None
         ({"RESOLVER_MODEL_OPTIONS": "{"}, {}, "RESOLVER_MODEL_OPTIONS:1: not YAML"),
         ({"RESOLVER_SERVICES": "{a: {dialect: tags}}"}, {}, "dialect can't be set here"),
         ({}, b"\nmax_iterations: many\n", "resolver.yml:2, max_iterations: must be a whole"),
-        ({}, b"verify: no\nchecks: [{nam: x, command: x}]\n", "resolver.yml:2, checks: check 1"),
-        ({}, {"checks": [{"nam": "x"}]}, "'nam' is not a property of a check (did you mean 'name'"),
+        (
+            {},
+            b"verify: no\nchecks: [{nam: x, command: x}]\n",
+            "resolver.yml:2, checks, 0.name: is missing",
+        ),
+        ({}, {"checks": [{"nam": "x"}]}, ".github/resolver.yml, checks, 0.nam: is not known here"),
         ({}, {"condenser": "llm"}, ".github/resolver.yml, condenser: there is no condenser"),
         ({}, {"signed_commits": "perhaps"}, "signed_commits: must be true or false"),
         ({}, b"draft: true\nbase_url: http://evil\n", "resolver.yml:2: 'base_url' can't be set"),
@@ -127,7 +131,7 @@ def test_entries_of_a_mapping_come_from_the_first_source_that_has_them() -> None
         ({}, {"services": {"agent": "x"}}, "'services' can't be set there"),
         ({}, {"protected_paths": []}, "'protected_paths' can't be set there"),
         ({}, {"colour": "blue"}, "'colour' can't be set there"),
-        ({}, {"max_bugdet": 3}, "'max_bugdet' can't be set there (did you mean 'max_budget'?)"),
+        ({}, {"max_bugdet": 3}, "'max_bugdet' can't be set there (did you mean max_budget?)"),
         ({}, b"draft: true\n  image: [\n", "resolver.yml:2: not YAML"),
         ({}, b"- a\n", "settings are `name: value` lines"),
     ],
@@ -160,8 +164,8 @@ def test_an_unknown_variable_is_reported_with_the_most_similar_one() -> None:
     }
     wrong = ("RESOLVER_DATABASE", "RESOLVER_MAX_BUGDET", "RESOLVER_QQ", "LLM_MODLE")
     assert environment_warnings({**known, **cluster, **dict.fromkeys(wrong, "1")}, kinds) == [
-        "RESOLVER_DATABASE is not a setting and is ignored; did you mean RESOLVER_DATABASE_URL?",
-        "RESOLVER_MAX_BUGDET is not a setting and is ignored; did you mean RESOLVER_MAX_BUDGET?",
+        "RESOLVER_DATABASE is not a setting and is ignored (did you mean RESOLVER_DATABASE_URL?)",
+        "RESOLVER_MAX_BUGDET is not a setting and is ignored (did you mean RESOLVER_MAX_BUDGET?)",
         "RESOLVER_QQ is not a setting and is ignored",
     ]
 

@@ -3,7 +3,7 @@
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.config.verification_settings import MAX_SERVICES, read_checks_setting
+from resolver.config.verification_settings import MAX_SERVICES
 from resolver.errors import UsageError
 from resolver.models.verification import CheckService, ProjectCheck
 from resolver.runtime.service_policy import ServicePolicy, allow_services
@@ -25,11 +25,12 @@ DECLARED = """
 
 
 def declared(services: str) -> tuple[ProjectCheck, ...]:
-    return read_checks_setting(f"[{{name: unit, command: pytest, services: {services}}}]")
+    checks = f"[{{name: unit, command: pytest, services: {services}}}]"
+    return load_settings({}, {"RESOLVER_CHECKS": checks}).project_checks
 
 
 def test_the_services_of_a_declared_check_are_read() -> None:
-    (check,) = read_checks_setting(DECLARED)
+    (check,) = load_settings({}, {"RESOLVER_CHECKS": DECLARED}).project_checks
     db, cache, queue = check.services
     assert db == CheckService(
         name="db",
@@ -50,10 +51,10 @@ def test_the_services_of_a_declared_check_are_read() -> None:
 @pytest.mark.parametrize(
     ("services", "fault"),
     [
-        ("{db: {}}", "'services.db.image' is missing"),
-        ("{db: 3}", "'services.db': must be a mapping"),
-        ("{'a b': postgres}", "must match the pattern"),
-        ("{db: {image: postgres, volumes: [/etc]}}", "not a property of a check"),
+        ("{db: {}}", "services.db.image: is missing"),
+        ("{db: 3}", "services.db: must be a mapping"),
+        ("{'a b': postgres}", "must match pattern"),
+        ("{db: {image: postgres, volumes: [/etc]}}", "volumes: is not known here"),
         ("{db: {image: postgres, ports: [99999]}}", "less than 65536"),
         ("{a: {image: x, ports: [1]}, b: {image: y, ports: [1]}}", "two services listen on one"),
         (f"{{{', '.join(f's{n}: x' for n in range(MAX_SERVICES + 1))}}}", "at most 5"),
@@ -61,7 +62,7 @@ def test_the_services_of_a_declared_check_are_read() -> None:
     ],
 )
 def test_a_service_that_is_declared_wrongly_is_a_fault(services: str, fault: str) -> None:
-    with pytest.raises(ValueError, match=fault.replace("(", r"\(")):
+    with pytest.raises(UsageError, match=fault.replace("(", r"\(")):
         declared(services)
 
 
