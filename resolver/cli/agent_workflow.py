@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import Distribution, distribution
 from types import MappingProxyType
 from typing import Final
 
@@ -24,8 +24,8 @@ REMOTE = re.compile(
 )
 """URL of a repository on a GitHub server: the groups are the server and OWNER/NAME."""
 
-_ADDRESS = re.compile(r"[\w.-]+/[\w./-]+@[\w./-]+")
-_PLACEHOLDER = "OWNER/resolver@REF"
+PLACEHOLDER = f"OWNER/resolver@v{__version__}"
+"""Address of an Action that is not known."""
 
 CALLED_CONDITION_VALUES: Final = MappingProxyType(
     {name: f"inputs.{name.replace('_', '-')}" for name in ListeningPolicy.model_fields}
@@ -83,30 +83,21 @@ def plain_yaml(description: str, value: str) -> str:
 def action_address(given: str | None) -> str:
     """Return the address OWNER/NAME@REF of the Action: the given one, or that of this Resolver.
 
-    Raises UsageError if it is unknown or malformed.
+    Its owner is OWNER if this Resolver comes neither from GitHub nor from a release. Raises
+    UsageError if the given one is malformed.
     """
-    address = given
-    if address is None:
-        try:
-            address = installed_from(distribution("resolver-agent"))
-        except PackageNotFoundError:
-            address = None
-    if address is None:
+    if given is None:
+        return installed_from(distribution("resolver-agent"))
+    if not re.fullmatch(r"[\w.-]+/[\w./-]+@[\w./-]+", given):
         raise UsageError(
-            "the location of Resolver's Action is not known",
-            f"set it with --action {_PLACEHOLDER}, where OWNER/resolver is the repository of "
-            "Resolver that you use",
+            f"{given!r} does not have the form OWNER/NAME@REF", f"give --action {PLACEHOLDER}"
         )
-    if not _ADDRESS.fullmatch(address):
-        raise UsageError(
-            f"{address!r} does not have the form OWNER/NAME@REF", f"give --action {_PLACEHOLDER}"
-        )
-    return address
+    return given
 
 
-def installed_from(package: Distribution) -> str | None:
+def installed_from(package: Distribution) -> str:
     """Return the repository and commit that pip installed a package from, or the repository and tag
-    of its release. None if it is from neither.
+    of its release.
 
     Only the package of a release names its repository: on a branch the account is OWNER, see
     pyproject.toml. Sources:
@@ -121,6 +112,6 @@ def installed_from(package: Distribution) -> str | None:
     for entry in package.metadata.get_all("Project-URL") or ():
         label, _, url = entry.partition(", ")
         remote = REMOTE.fullmatch(url)
-        if label == "Repository" and remote and not remote[2].startswith("OWNER/"):
+        if label == "Repository" and remote:
             return f"{remote[2]}@v{__version__}"
-    return None
+    return PLACEHOLDER

@@ -73,7 +73,8 @@ def command(
     proposal = propose_environment(surveyed, read)
     paths = _list_paths(root)
     checks = discover_checks(_project_tree(root, paths))
-    workflow = workflow_text(action_address(action), mention, label, installs=proposal.installs)
+    address = action_address(action)
+    workflow = workflow_text(address, mention, label, installs=proposal.installs)
     settings_file = render(
         "init/settings.yml.j2", **asdict(proposal), checks=_render_checks(checks)
     )
@@ -92,6 +93,7 @@ def command(
         mention=mention,
         instructed=next((name for name in INSTRUCTION_FILES if (root / name).is_file()), None),
         settings_file=REPOSITORY_FILE,
+        action=address,
     )
     click.echo(for_terminal(summary), nl=False)
     return _check_setup(environment, root, proposal) if check else 0

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from resolver.cli.options import GroupedCommand, settings_options
-from resolver.cli.resolve import given_limits, open_forge
+from resolver.cli.resolve import given_limits, open_forge, run_displayed
 from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
@@ -37,8 +37,6 @@ from resolver.runs.common import (
 )
 from resolver.runs.execute import open_sandbox
 from resolver.runs.output import Output
-from resolver.runs.pipeline import run_pipeline
-from resolver.runs.reporting import print_result
 from resolver.runs.resuming.rebuild import RecordedAction, Reexecution, RelocatedExecutor, reexecute
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
@@ -228,11 +226,7 @@ def _fork(
         source=log.source,
         progress=display.progress,
     )
-    forge = open_forge(request, settings)
-    with display.during(), stop_on_signals(), filtered_log(settings, host):
-        result = run_pipeline(request, forge)
-    print_result(result, display.console)
-    return result.exit_code
+    return run_displayed(request, open_forge(request, settings), settings, display)
 
 
 def _source(source: str) -> str:

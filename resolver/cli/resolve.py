@@ -12,7 +12,7 @@ from rich.text import Text
 
 from resolver.agents.readonly import READ_ONLY, REVIEWER
 from resolver.cli.options import GroupedCommand, run_options
-from resolver.cli.run_display import display_options, take_display
+from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import ResolverError, UsageError
 from resolver.events.log import Event, read_log
@@ -103,9 +103,9 @@ def command(
             return 0
         require_model(settings)
     else:
-        settings = load_settings(options, environment)
         if text is not None and issue is not None:
             raise UsageError("--text and --issue both give the issue", "use one of them")
+        settings = load_settings(options, environment)
         request = new_request(target, text if issue is None else issue, settings)
         require_model(settings)
         folder = Output(output or default_output(environment, request.run))
@@ -127,9 +127,16 @@ def command(
         progress=display.progress,
     )
     forge = open_forge(run_request, settings)
-    watching = watch_comments(comment_watch_for(run_request, settings))
-    with display.during(), stop_on_signals(), filtered_log(settings, run_request.host), watching:
-        result = run_pipeline(run_request, forge)
+    with watch_comments(comment_watch_for(run_request, settings)):
+        return run_displayed(run_request, forge, settings, display)
+
+
+def run_displayed(
+    request: RunRequest, forge: Forge | None, settings: Settings, display: RunDisplay
+) -> int:
+    """Run the pipeline, show its progress and its result, and return its exit code."""
+    with display.during(), stop_on_signals(), filtered_log(settings, request.host):
+        result = run_pipeline(request, forge)
     print_result(result, display.console, resume_command(result))
     return result.exit_code
 

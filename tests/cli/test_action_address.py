@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resolver import __version__
-from resolver.cli.agent_workflow import action_address, installed_from
+from resolver.cli.agent_workflow import PLACEHOLDER, action_address, installed_from
 from resolver.errors import UsageError
 
 
@@ -32,9 +32,9 @@ def test_the_package_of_a_release_names_its_repository_and_tag(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("origin", [None, {"url": "file:///srv/resolver", "dir_info": {}}])
-def test_any_other_package_has_no_address(tmp_path: Path, origin: object) -> None:
+def test_any_other_package_has_an_owner_to_replace(tmp_path: Path, origin: object) -> None:
     urls = "Project-URL: Repository, https://github.com/OWNER/resolver\n"
-    assert installed_from(package(tmp_path, urls, origin)) is None
+    assert installed_from(package(tmp_path, urls, origin)) == PLACEHOLDER
 
 
 def test_an_address_without_a_ref_is_refused() -> None:
