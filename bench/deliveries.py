@@ -35,7 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import psycopg
 
 from resolver.entrypoints.webhook.request_queue import (
-    NewRequest,
+    QueuedRequest,
     RequestKind,
     RequestQueue,
     RequestState,
@@ -231,7 +231,7 @@ def fill(url: str, count: int) -> None:
         for number in range(count):
             changes = {"repository": f"o/r{number % 100}", "number": number}
             trigger = waiting.trigger.model_copy(update=changes)
-            queue.add(NewRequest(f"filled-{number}", RequestKind.RUN, trigger))
+            queue.add(QueuedRequest(f"filled-{number}", RequestKind.RUN, trigger))
 
 
 def measure_start(folder: Path, url: str, waiting: int, name: str) -> None:

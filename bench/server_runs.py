@@ -75,12 +75,10 @@ class Bench:
 
     def logged(self, number: int) -> tuple[float, float] | None:
         """When the run of a repository started and ended, None before that."""
-        lines = [json.loads(line) for line in self.log().splitlines() if line.startswith("{")]
         times = [
-            datetime.fromisoformat(line["time"]).timestamp()
-            for run in {x.get("run") for x in lines if f"for octo/r{number}#" in x["message"]}
-            for line in lines
-            if run and line["message"].startswith(f"run {run} ")
+            datetime.strptime(line[:23], "%Y-%m-%d %H:%M:%S,%f").timestamp()
+            for line in self.log().splitlines()
+            if f"for octo/r{number}#" in line
         ]
         return (times[0], times[-1]) if len(times) > 1 else None
 
@@ -137,7 +135,6 @@ def started(runtime: str, with_worker: bool) -> Iterator[Bench]:
         more = {
             "RESOLVER_RUNTIME": runtime,
             "RESOLVER_IMAGE": "resolver-test/python:latest",
-            "RESOLVER_LOG_FORMAT": "json",
         }
         if with_worker:
             more["RESOLVER_DATABASE_URL"] = stack.enter_context(running_postgres()).url

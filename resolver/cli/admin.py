@@ -37,7 +37,7 @@ def command() -> None:
 
 @command.command("runs")
 @click.option("--state", type=click.Choice(STATES), help="Only requests in this state.")
-@click.option("--repository", default="", help="Only this repository, as OWNER/NAME.")
+@click.option("--repository", help="Only this repository, as OWNER/NAME.")
 @click.option(
     "--limit",
     default=50,
@@ -51,7 +51,7 @@ def runs_command(
     environment: Mapping[str, str],
     /,
     state: str | None,
-    repository: str,
+    repository: str | None,
     limit: int,
     as_json: bool,
 ) -> int:
@@ -62,7 +62,7 @@ def runs_command(
     with existing_database(read_server_variables(environment).database_url) as database:
         index = RunIndex(database)
         runs = {request.run: index.get(request.run) for request in requests if request.run}
-    rows = [_row(request) | _outcome(runs.get(request.run)) for request in requests]
+    rows = [_row(request) | _outcome(runs.get(request.run or "")) for request in requests]
     _show("run/admin_runs.txt.j2", as_json, rows)
     return 0
 
@@ -133,11 +133,11 @@ def _row(request: QueuedRequest) -> dict[str, Any]:
     until, finished = request.not_before, request.finished_at
     return {
         "id": request.id,
-        "run": request.run,
-        "kind": request.kind,
+        "run": request.run or "",
+        "kind": request.kind.value,
         "state": request.state.value,
-        "repository": request.conversation.rpartition("#")[0],
-        "number": request.trigger.number if request.trigger else None,
+        "repository": request.trigger.repository.lower(),
+        "number": request.trigger.number,
         "attempts": request.attempts,
         "outages": request.outages,
         "not_before": until.isoformat(timespec="seconds") if until else None,

@@ -5,7 +5,6 @@ They are no settings: they belong to the process, as its port does, and not to a
 
 import re
 from collections.abc import Mapping
-from typing import Literal
 
 from pydantic import SecretStr, ValidationError, field_validator
 from pydantic_settings import SettingsConfigDict
@@ -50,10 +49,6 @@ class ServerVariables(DeclaredSettings):
         "Address at which people reach this server, like `https://resolver.example.org`. Comments "
         "then link to a live page of the run, which anybody who has the link can read. No page "
         "and no link when empty.",
-    )
-    log_format: Literal["text", "json"] = setting(
-        "text",
-        "Format of the server's log: plain lines, or JSON with the id of the run (`json`).",
     )
 
     @field_validator("public_url")

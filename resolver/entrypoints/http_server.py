@@ -3,11 +3,13 @@
 import logging
 import resource
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import uvicorn
 
-from resolver.entrypoints.log_format import LogFormat, formatter_of
 from resolver.errors import UsageError
 from resolver.runs.common import RewritingFormatter
 from resolver.security.redaction import Redactor
@@ -75,11 +77,34 @@ def server_settings(app: Any, connections: int, **more: Any) -> uvicorn.Config:
     )
 
 
-def log_to_stderr(redactor: Redactor, log_format: LogFormat = "text") -> logging.Handler:
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s%(run)s %(message)s"
+"""A line of the log. run: a space and the id of the run that wrote it, if any did."""
+
+_run: ContextVar[str] = ContextVar("run", default="")
+
+
+@contextmanager
+def logging_run(run: str) -> Iterator[None]:
+    """Add the id of a run to the lines that this thread logs in the block, and to those of threads
+    that are started with a copy of its context."""
+    token = _run.set(f" {run}")
+    try:
+        yield
+    finally:
+        _run.reset(token)
+
+
+def _add_run(record: logging.LogRecord) -> bool:
+    record.run = _run.get()
+    return True
+
+
+def log_to_stderr(redactor: Redactor) -> logging.Handler:
     """Log to stderr without secrets, and return the handler. Other packages log only their
     warnings."""
     handler = logging.StreamHandler()
-    handler.setFormatter(RewritingFormatter(formatter_of(log_format), redactor.redact_text))
+    handler.addFilter(_add_run)
+    handler.setFormatter(RewritingFormatter(logging.Formatter(LOG_FORMAT), redactor.redact_text))
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.captureWarnings(True)
     logging.getLogger("resolver").setLevel(logging.INFO)

@@ -144,9 +144,15 @@ def _stages(
         yield (values := values.with_value(finished_work))
         if finished_work.is_earlier:
             return
-    _write_request(request, settings)
+    if request.ended_by is None:
+        _write_request(request, settings)
     if forge is not None:
         authorize(request.trigger, forge, settings.access_policy)
+    if request.ended_by is not None:
+        if request.has_log:
+            yield values.with_value(OpenedLog(open_run_log(request, settings, None)))
+        raise request.ended_by
+    if forge is not None:
         require_open_request(request, settings, forge)
     preload(settings)
     if finished_work is None and (pushed_work := find_pushed_work(request, forge)):

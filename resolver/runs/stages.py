@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 from resolver.agents.definitions import Definitions
 from resolver.config.settings import Settings
 from resolver.controller.control import Control
-from resolver.errors import Cause
+from resolver.errors import Cause, ResolverError, RunStopped
 from resolver.events.run_log import RunLog
 from resolver.events.stores import LogCopy
 from resolver.events.stream import Clock, SteadyClock, Subscriber
@@ -78,6 +78,7 @@ class RunRequest:
     can_be_continued: True if the log is kept where it is found by a later comment to continue the
         run.
     notices: facts about how the run was started, shown as warnings.
+    ended_by: the error or the stop that ends the run before its work; None to execute it.
     retry_until: time until which a run that ends with an outage is repeated; None if it is not.
     budget: US dollars that the run may spend, if that is less than its settings say.
     quota_table: where a server counts runs and their cost; None for the repository itself.
@@ -107,6 +108,7 @@ class RunRequest:
     archives_log: bool = False
     can_be_continued: bool = False
     notices: tuple[str, ...] = ()
+    ended_by: ResolverError | RunStopped | None = None
     retry_until: datetime | None = None
     budget: float = float("inf")
     quota_table: QuotaStore | None = None

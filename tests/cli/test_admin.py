@@ -14,7 +14,7 @@ from resolver.controller.control import Control, Stop
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.admin import OPERATOR
 from resolver.entrypoints.webhook.commands import CommentCommands
-from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestQueue
+from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, RequestQueue
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
@@ -26,7 +26,7 @@ from tests.webhook.test_request_queue import begin, finish
 NOW = datetime.now(UTC)
 
 
-def request(number: int, at: datetime = NOW, repository: str = "octo/calc") -> NewRequest:
+def request(number: int, at: datetime = NOW, repository: str = "octo/calc") -> QueuedRequest:
     trigger = Trigger(
         key=f"{repository}#{number}",
         kind=TriggerKind.ISSUE_COMMENT,
@@ -35,10 +35,10 @@ def request(number: int, at: datetime = NOW, repository: str = "octo/calc") -> N
         actor=Actor(login="mona"),
         at=at,
     )
-    return NewRequest(f"request-{number}", RequestKind.RUN, trigger)
+    return QueuedRequest(f"request-{number}", RequestKind.RUN, trigger)
 
 
-def run_of(asked: NewRequest) -> str:
+def run_of(asked: QueuedRequest) -> str:
     return run_id(asked.trigger.key, asked.trigger.at)
 
 
@@ -64,7 +64,7 @@ class Admin:
     def json(self, *args: str) -> Any:
         return json.loads(self.text(*args, "--json"))
 
-    def finish(self, asked: NewRequest) -> None:
+    def finish(self, asked: QueuedRequest) -> None:
         """Let the request be done."""
         self.queue.add(asked)
         finish(self.queue, *begin(self.queue))
@@ -78,7 +78,7 @@ def admin(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Admin]
     made.database.close()
 
 
-def deferred(admin: Admin) -> NewRequest:
+def deferred(admin: Admin) -> QueuedRequest:
     """A request that an outage has deferred for 20 minutes."""
     asked = replace(request(2), outages=1, outage_began=NOW)
     admin.queue.add(asked, timedelta(minutes=20))
@@ -113,7 +113,7 @@ def test_the_outcome_of_a_run_is_listed(admin: Admin) -> None:
 def test_a_deferred_request_can_start_at_once(admin: Admin) -> None:
     asked = deferred(admin)
     assert "was deferred and is waiting now" in admin.text("requeue", run_of(asked))
-    assert [started.new for started in begin(admin.queue)] == [asked]
+    assert [started.id for started in begin(admin.queue)] == [asked.id]
     assert "request-2 is working, not deferred" in admin.text("requeue", asked.id, code=2)
 
 
@@ -135,11 +135,10 @@ def test_an_active_run_gets_a_stop_as_by_a_comment(admin: Admin, tmp_path: Path)
     assert admin.json("cancel", asked.id)["state"] == "stopping"
     stored = admin.queue.unfinished()
     [command] = [found.trigger for found in stored if found.kind == RequestKind.COMMAND]
-    assert command is not None
     active, index, control = ActiveRuns(), RunIndex(admin.url), Control()
     active.register(asked.trigger, control)
     runs = RequestRunner(admin.environment, {}, stored_in(tmp_path), index, active)
-    assert CommentCommands(runs).execute(command, lambda _: ()) is None
+    assert CommentCommands(runs, admin.queue, "here").execute(command) is None
     assert control.take() == Stop(by=OPERATOR)
     # a run that is between two attempts finds the stop when it is resumed
     assert index.stop_after(asked.trigger) == OPERATOR

@@ -174,8 +174,8 @@ def test_a_server_is_told_by_its_environment_alone() -> None:
     environment = {"GITHUB_WEBHOOK_SECRET": "canary-123456", "RESOLVER_DATA_DIR": "/data"}
     server = read_server_variables(environment)
     assert server.data_dir == "/data" and "canary" not in repr(server)
-    with pytest.raises(UsageError, match="RESOLVER_LOG_FORMAT: must be 'text' or 'json'"):
-        read_server_variables({"RESOLVER_LOG_FORMAT": "xml"})
+    with pytest.raises(UsageError, match="RESOLVER_PUBLIC_URL: "):
+        read_server_variables({"RESOLVER_PUBLIC_URL": "xml"})
 
 
 @pytest.mark.attack

@@ -78,6 +78,7 @@ def test_a_request_that_is_delivered_again_has_one_entry(
         assert entry == accepted.reservation
         assert (entry.reserved, accepted.quota_left) == (0.5, 0.5)
         assert (entry.thread, entry.user, entry.ending) == (12, "alice", "")
+        assert entry.until == NOW + load_settings({}, {}, {}).longest_run
     other = replace(request_for_run, trigger=reports.trigger(key="issue_comment:78"))
     with pytest.raises(QuotaReached, match="has had 1 run today"):
         reserve(github, place, other, quotas)

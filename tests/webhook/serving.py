@@ -20,7 +20,7 @@ from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, StartedRequest
+from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind
 from resolver.models.run import Trigger
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue, Repository
@@ -286,7 +286,7 @@ class Server:
         for name in ("LLM_API_KEY", "GITHUB_TOKEN", "GITHUB_WEBHOOK_SECRET"):
             assert self.environment[name].encode() not in everything, name
         # A run that ends without success is a warning, too.
-        log = re.sub(r"WARNING \S+ run \S+ for \S+: .*", "", self.log)
+        log = re.sub(r"WARNING \S+ (\S+ )?run \S+ for \S+: .*", "", self.log)
         for word in ("Traceback", "Warning", "WARNING", "CRITICAL"):
             assert word not in log, log
 
@@ -332,11 +332,12 @@ class WorkerProcess:
 
 
 def started(
-    trigger: Trigger, attempt: int = 1, failure: str = "", outage_began: datetime | None = None
-) -> StartedRequest:
+    trigger: Trigger, attempt: int = 1, outage_began: datetime | None = None
+) -> QueuedRequest:
     """The request of a run, as its work begins."""
-    request = NewRequest("delivery", RequestKind.RUN, trigger, attempt - 1, outage_began)
-    return StartedRequest(request, attempt, attempt, failure)
+    return QueuedRequest(
+        "delivery", RequestKind.RUN, trigger, attempt - 1, outage_began, attempts=attempt
+    )
 
 
 def plan_of_a_fix(delay: float = 0.0) -> tuple[Answer, ...]:

@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -47,7 +49,12 @@ class Scenario:
         }
         self.index = RunIndex(parse_database_url(f"sqlite:///{folder}/resolver.db"))
         self.active_runs = ActiveRuns()
-        self.commands = CommentCommands(self)
+        self.waiting: list[Any] = []
+        queue: Any = SimpleNamespace(
+            unfinished_runs=lambda *_: self.waiting, send_to_other=lambda *_: False
+        )
+        runs: Any = self
+        self.commands = CommentCommands(runs, queue, "here")
         self.request = self.trigger_of(self.comment("@agent please fix this"))
 
     def settings(self, repository: str = "") -> Settings:
@@ -71,7 +78,8 @@ class Scenario:
 
     def execute(self, comment: Comment, waiting: Collection[Trigger] = ()) -> Trigger | None:
         """Execute the command in the comment, while these runs wait in the queue."""
-        return self.commands.execute(self.trigger_of(comment), lambda _: waiting)
+        self.waiting = [SimpleNamespace(trigger=trigger) for trigger in waiting]
+        return self.commands.execute(self.trigger_of(comment))
 
     def start(self, trigger: Trigger | None = None) -> Control:
         """Let the run of a request, that of the issue by default, be in progress."""

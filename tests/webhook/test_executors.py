@@ -125,13 +125,6 @@ def test_an_executor_is_dead_when_its_lease_has_ended_or_was_never_given(
     assert alive.renew() and alive.fence.is_valid
 
 
-def test_the_one_before_in_the_data_folder_is_dead_at_once(database: ServerDatabase) -> None:
-    before, after = RegisteredExecutor(database), RegisteredExecutor(database)
-    before.register()
-    after.register(before.id)
-    assert after.find_dead({before.id}) == {before.id}
-
-
 def test_an_executor_that_ends_writes_nothing_more(database: ServerDatabase) -> None:
     ending, other = RegisteredExecutor(database), RegisteredExecutor(database)
     for executor in (ending, other):

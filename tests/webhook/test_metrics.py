@@ -1,6 +1,5 @@
 """Tests of the server's metrics, its readiness and its log, without a server."""
 
-import json
 import logging
 import threading
 import urllib.request
@@ -14,8 +13,7 @@ from typing import Any
 import pytest
 from prometheus_client import generate_latest
 
-from resolver.config.server_variables import read_server_variables
-from resolver.entrypoints.log_format import JsonFormatter, formatter_of, logging_run
+from resolver.entrypoints.http_server import log_to_stderr, logging_run
 from resolver.entrypoints.webhook.health import MIN_FREE_BYTES, ReadinessCheck
 from resolver.entrypoints.webhook.metrics import (
     DELIVERY_RESULTS,
@@ -31,6 +29,7 @@ from resolver.models.run import Completion, Publication, Tokens, Trigger
 from resolver.runs.conversation.watch import background_poll
 from resolver.runs.output import build_outcome_file
 from resolver.runs.stages import AnnouncedRun, RunResult
+from resolver.security.redaction import Redactor
 from resolver.storage.database import DatabaseError
 from tests.github import reports
 from tests.runs.plain_values import PULL, executed_values, run_request
@@ -193,36 +192,25 @@ def test_a_server_is_ready_if_its_database_and_its_disk_can_take_a_delivery(tmp_
         gone()
 
 
-def line_of(message: str, *arguments: object, **more: Any) -> dict[str, Any]:
-    record = logging.LogRecord("resolver.x", logging.ERROR, "", 0, message, arguments, **more)
-    line = JsonFormatter().format(record)
-    assert "\n" not in line
-    parsed: dict[str, Any] = json.loads(line)
-    return parsed
-
-
-def test_a_line_of_json_has_the_id_of_its_run() -> None:
-    outside = line_of("two\nlines %s", 1, exc_info=None)
-    assert set(outside) == {"time", "level", "logger", "message"}
-    assert outside["message"] == "two\nlines 1" and outside["level"] == "ERROR"
-    seen: list[dict[str, Any]] = []
-    polled = threading.Event()
+def test_a_line_of_the_log_has_the_id_of_its_run(capsys: pytest.CaptureFixture[str]) -> None:
+    root = logging.getLogger()
+    earlier, root.handlers[:] = root.handlers[:], []
+    handler = log_to_stderr(Redactor(()))
+    log, polled = logging.getLogger("resolver.x"), threading.Event()
 
     def poll(ended: threading.Event) -> None:
-        seen.append(line_of("in a thread", exc_info=None))
+        log.info("in a thread")
         polled.set()
 
-    with logging_run("run-7"), background_poll(poll, "test"):
-        assert polled.wait(60)
-        assert line_of("x", exc_info=None)["run"] == "run-7"
-    assert seen[0]["run"] == "run-7"
-    assert "run" not in line_of("x", exc_info=None)
-
-
-def test_the_format_of_the_log_is_a_setting() -> None:
-    plain = read_server_variables({}).log_format
-    assert plain == "text" and not isinstance(formatter_of(plain), JsonFormatter)
-    chosen = read_server_variables({"RESOLVER_LOG_FORMAT": "json"}).log_format
-    assert isinstance(formatter_of(chosen), JsonFormatter)
-    with pytest.raises(UsageError, match="RESOLVER_LOG_FORMAT"):
-        read_server_variables({"RESOLVER_LOG_FORMAT": "xml"})
+    try:
+        with logging_run("run-7"), background_poll(poll, "test"):
+            assert polled.wait(60)
+            log.info("inside")
+        log.info("outside")
+    finally:
+        root.handlers[:] = earlier
+        handler.close()
+    lines = [line.partition(" INFO ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert lines == [
+        "resolver.x run-7 in a thread", "resolver.x run-7 inside", "resolver.x outside",
+    ]  # fmt: skip

@@ -134,10 +134,10 @@ def test_a_run_outlives_an_outage_of_the_database(
 def test_the_waits_grow_up_to_a_bound_and_end() -> None:
     now = utc_now()
     waits = [
-        next_retry_wait(started(reports.trigger(), attempt, outage_began=now).request, RETRY, now)
+        next_retry_wait(started(reports.trigger(), attempt, outage_began=now), RETRY, now)
         for attempt in (1, 2, 3, 50)
     ]
     assert waits == [FIRST_RETRY_WAIT, 2 * FIRST_RETRY_WAIT, 4 * FIRST_RETRY_WAIT, MAX_RETRY_WAIT]
-    second = started(reports.trigger(), 2, outage_began=now).request
+    second = started(reports.trigger(), 2, outage_began=now)
     assert next_retry_wait(second, RETRY, now + RETRY) is None
     assert next_retry_wait(started(reports.trigger()).request, timedelta(0), now) is None

@@ -16,7 +16,6 @@ from obstore.store import MemoryStore
 
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.page_links import page_url
-from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, StartedRequest
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.errors import Cause, LeaseLost, QuotaReached, ResolverError
 from resolver.events.lifecycle import Resumed
@@ -30,6 +29,7 @@ from resolver.github.forge import Forge
 from resolver.models.run import Command, Publication, PullRequest, RunState, Trigger, TriggerKind
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.runs.conversation.comments import Conclusion, conclude
+from resolver.runs.pipeline import run_pipeline
 from resolver.runs.quotas.admission import MAX_USER_RUNS, ledger_key, reserve_quota
 from resolver.runs.stages import (
     ExecutedRun,
@@ -71,6 +71,8 @@ class Stage:
         self.budgets: list[float] = []
 
     def __call__(self, request: RunRequest, forge: Forge) -> RunResult:
+        if request.ended_by is not None:
+            return run_pipeline(request, forge)
         self.requests.append(request)
         values = StageValues(request, request.load_settings({}))
         try:
@@ -192,13 +194,6 @@ def test_a_run_is_counted_once_with_what_its_log_says(scenario: Scenario) -> Non
     assert outcome_of(scenario, scenario.trigger)["cost"] == pytest.approx(0.2)
 
 
-def test_replies_without_a_price_are_counted_as_such(scenario: Scenario) -> None:
-    scenario.stage.cost = None
-    scenario.runner().execute(started(scenario.trigger))
-    total = scenario.total()
-    assert (total.cost, total.unpriced) == (0, 1)
-
-
 def test_a_failed_run_is_counted_and_logged_with_its_reason(
     scenario: Scenario, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -217,44 +212,8 @@ def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> N
     scenario.store.remove(run_of(scenario.trigger).__eq__)
     write_run(scenario.store, run_of(scenario.trigger), events)
     scenario.record(scenario.trigger)
-    assert runner.execute(started(scenario.trigger, failure=CRASHED)).state == "error"
+    assert runner.execute(started(scenario.trigger), CRASHED).state == "error"
     assert scenario.total().cost == pytest.approx(0.2)
-
-
-def test_budget_is_reserved_for_as_long_as_a_run_may_last(scenario: Scenario) -> None:
-    runner = scenario.runner()
-    longest = runner.settings().longest_run
-    reserved: list[int] = []
-
-    def execute(request: RunRequest, forge: Forge) -> RunResult:
-        result = scenario.stage(request, forge)
-        for part in (0.95, 1.05):
-            [total] = scenario.table.totals(utc_now() + longest * part)
-            reserved.append(total.active_runs)
-        return result
-
-    replace(runner, pipeline=execute).execute(started(scenario.trigger))
-    assert reserved == [1, 0]
-
-
-def test_a_process_that_may_not_write_any_more_leaves_the_cost_to_the_one_that_goes_on(
-    scenario: Scenario,
-) -> None:
-    lost: list[str] = []
-
-    def require_lease() -> None:
-        if lost:
-            raise LeaseLost("another process has the runs")
-
-    def execute(request: RunRequest, forge: Forge) -> RunResult:
-        result = scenario.stage(request, forge)
-        lost.append(request.run)
-        return result
-
-    runner = replace(scenario.runner(), pipeline=execute, require_lease=require_lease)
-    assert runner.execute(started(scenario.trigger)).state == "finished"
-    total = scenario.total()
-    assert (total.cost, total.active_runs) == (0, 1)
 
 
 def test_a_run_past_a_quota_is_refused_in_one_comment(scenario: Scenario) -> None:
@@ -343,8 +302,7 @@ def test_a_stop_after_a_crash_of_the_server_is_reported(scenario: Scenario) -> N
     write_run(scenario.store, run_of(scenario.trigger))
     later = {"at": utc_now() + RETRY, "key": "stop", "command": Command.STOP}
     runner.index.record_stop(scenario.trigger.model_copy(update=later))
-    request = NewRequest("delivery", RequestKind.RUN, scenario.trigger)
-    done = runner.execute(StartedRequest(request, attempt=2))
+    done = runner.execute(started(scenario.trigger, 2))
     assert done.state == "stopped" and not scenario.stage.requests
     assert "mona stopped it before it could continue" in scenario.comment()
     assert outcome_of(scenario, scenario.trigger)["state"] == "stopped"

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import URL, select, text
 
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
-from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestQueue
+from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, RequestQueue
 from resolver.entrypoints.webhook.retention import RetentionTask
 from resolver.events.actions import Think
 from resolver.models.run import Actor, Trigger, TriggerKind
@@ -38,7 +38,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
         yield url
 
 
-def request(number: int, age: timedelta) -> NewRequest:
+def request(number: int, age: timedelta) -> QueuedRequest:
     trigger = Trigger(
         key=f"octo/calc#{number}",
         kind=TriggerKind.ISSUE_COMMENT,
@@ -47,10 +47,10 @@ def request(number: int, age: timedelta) -> NewRequest:
         actor=Actor(login="mona"),
         at=NOW - age,
     )
-    return NewRequest(f"request-{number}", RequestKind.RUN, trigger)
+    return QueuedRequest(f"request-{number}", RequestKind.RUN, trigger)
 
 
-def run_of(asked: NewRequest) -> str:
+def run_of(asked: QueuedRequest) -> str:
     return run_id(asked.trigger.key, asked.trigger.at)
 
 
@@ -75,7 +75,7 @@ class Stores:
         self.queue.close()
         self.database.close()
 
-    def store_run(self, asked: NewRequest, done: bool = True) -> str:
+    def store_run(self, asked: QueuedRequest, done: bool = True) -> str:
         """Store a request with its run, and a row or file of it wherever there can be one."""
         run, repository = run_of(asked), asked.trigger.repository
         self.time = asked.trigger.at

@@ -4,7 +4,7 @@ import html
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,10 @@ from fastapi.testclient import TestClient
 
 from resolver.entrypoints.webhook.page_links import operator_key, operator_url, page_key
 from resolver.entrypoints.webhook.request_queue import (
-    NewRequest,
+    QueuedRequest,
     RequestKind,
     RequestQueue,
     RequestState,
-    StartedRequest,
 )
 from resolver.entrypoints.webhook.run_indexer import RunIndexer
 from resolver.entrypoints.webhook.run_lists import (
@@ -28,12 +27,9 @@ from resolver.entrypoints.webhook.run_lists import (
     RunLists,
     add_run_lists,
 )
-from resolver.entrypoints.webhook.worker import RequestResult
-from resolver.errors import ResolverError
 from resolver.github.comments.report import RunFailure
 from resolver.github.forge import Forge
-from resolver.models.run import Publication, RunState, Trigger
-from resolver.runs.common import run_id
+from resolver.models.run import Publication, RunState
 from resolver.runs.stages import PublishedRun, RunRequest, RunResult, StageValues
 from resolver.storage.database import parse_database_url
 from resolver.storage.run_index import RunFilter, RunIndex, restrict
@@ -152,30 +148,6 @@ def test_a_failure_has_its_cause(tmp_path: Path, index: RunIndex) -> None:
         assert row is not None and (row.cause, row.reason) == (cause, "no answer")
 
 
-def started(trigger: Trigger) -> StartedRequest:
-    return StartedRequest(NewRequest("d-1", RequestKind.RUN, trigger))
-
-
-def test_a_run_that_is_not_executed_ends_and_a_deferred_one_waits(index: RunIndex) -> None:
-    trigger = reports.trigger().model_copy(update={"at": NOW - timedelta(hours=1)})
-    run = run_id(trigger.key, trigger.at)
-
-    def defer(_: StartedRequest) -> RequestResult:
-        raise ResolverError("GitHub is down", cause="forge_down")
-
-    with pytest.raises(ResolverError):
-        indexer(index).wrap_execute_run(defer)(started(trigger))
-    row = index.get(run)
-    assert row is not None and (row.state, row.cause) == ("deferred", "forge_down")
-    indexer(index).wrap_execute_run(lambda _: RequestResult(run, 0, "repeated"))(started(trigger))
-    assert index.get(run) == row, "nothing has ended"
-    indexer(index).wrap_execute_run(lambda _: RequestResult(run, 1, "stopped"))(started(trigger))
-    row = index.get(run)
-    assert row is not None and (row.state, row.ended) == ("stopped", NOW.timestamp())
-    indexer(index).wrap_execute_run(lambda _: RequestResult(run, 1, "error"))(started(trigger))
-    assert index.get(run) == row, "an end is recorded once"
-
-
 def test_an_index_that_can_not_be_written_ends_no_run(tmp_path: Path, index: RunIndex) -> None:
     request, result = run_request(tmp_path), result_of(tmp_path / "r", Publication())
     index.close()
@@ -229,7 +201,7 @@ def test_waiting_requests_are_listed_to_those_who_can_read_the_repository(
     index: RunIndex, tmp_path: Path
 ) -> None:
     queue = RequestQueue(parse_database_url(f"sqlite:///{tmp_path}/queue.db"))
-    queue.add(NewRequest("d-1", RequestKind.RUN, reports.trigger()))
+    queue.add(QueuedRequest("d-1", RequestKind.RUN, reports.trigger()))
     lists = RunLists(index, SECRET, "", lambda: NOW, partial(queue.recent, (RequestState.WAITING,)))
     everything = lists.render_runs(ListReader(), RunFilter())
     assert "Waiting requests" in everything and "octo/demo#12" in everything

@@ -12,7 +12,7 @@ KILLED_AT_POINTS = """
 import json, os, signal, sys
 from datetime import datetime, UTC
 from resolver.storage.database import parse_database_url
-from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestQueue
+from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, RequestQueue
 from resolver.models.run import Actor, Trigger, TriggerKind
 
 url = parse_database_url(f"sqlite:///{sys.argv[1]}/resolver.db")
@@ -23,7 +23,7 @@ now = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def request(number):
     trigger = Trigger(key=f"k{number}", kind=TriggerKind.ISSUE_COMMENT, number=number, at=now,
                       repository=f"octo/{number}", actor=Actor(login="mona"))
-    return NewRequest(f"delivery-{number}", RequestKind.RUN, trigger)
+    return QueuedRequest(f"delivery-{number}", RequestKind.RUN, trigger)
 
 
 def add(number, calls=0):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from resolver.controller.control import Control
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
-from resolver.entrypoints.webhook.request_queue import NewRequest, RequestKind, RequestQueue
+from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, RequestQueue
 from resolver.github.events.quota_ledger import QuotaLedger
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.storage.database import parse_database_url
@@ -86,7 +86,7 @@ def test_queue_and_budget_of_one_repository_are_not_those_of_another(tmp_path: P
     for repository in ("octo/calc", "octo/calc-1", "octo-calc/1"):
         for number in (1, 2):
             trigger = request(repository, number)
-            assert queue.add(NewRequest(trigger.key, RequestKind.RUN, trigger))
+            assert queue.add(QueuedRequest(trigger.key, RequestKind.RUN, trigger))
     for queued in queue.recent():
         assert queued.trigger is not None
         found = queue.unfinished_runs(queued.trigger.repository, queued.trigger.number)

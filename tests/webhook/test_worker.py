@@ -9,27 +9,27 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dbos
 import pytest
 
+from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.executors import RegisteredExecutor
 from resolver.entrypoints.webhook.request_queue import (
     APPLICATION,
     RUNS_QUEUE,
-    NewRequest,
+    QueuedRequest,
     RequestKind,
     RequestQueue,
     RequestState,
-    StartedRequest,
 )
+from resolver.entrypoints.webhook.request_runner import RequestResult
 from resolver.entrypoints.webhook.worker import (
     MAX_RECOVERIES,
-    FindUnfinishedRuns,
-    RequestHandlers,
     RequestIntake,
-    RequestResult,
     Worker,
 )
 from resolver.errors import ForgeError
@@ -64,31 +64,27 @@ class Requests:
         self.intake = RequestIntake(self.queue, self.acknowledged.append)
         self.executor = RegisteredExecutor(self.database)
         self.executor.register()
-        handlers = RequestHandlers(
-            execute_run=self.execute_run,
-            execute_command=self.execute_command,
-            deliver_command=lambda _: False,
-            outage_retry=timedelta(hours=1),
+        runs: Any = SimpleNamespace(
+            execute=self.execute_run, active_runs=ActiveRuns(), outage_retry=timedelta(hours=1)
         )
-        self.worker = Worker(url, self.queue, handlers, self.executor)
+        commands: Any = SimpleNamespace(execute=self.execute_command)
+        self.worker = Worker(url, self.queue, runs, commands, self.executor)
 
     def start(self) -> None:
         self.worker.start()
         BackgroundThreads().start("recovery", self.worker.look_forever)
 
-    def execute_run(self, started: StartedRequest) -> RequestResult:
-        if started.failure:
-            self.given_up.append(started.trigger)
+    def execute_run(self, request: QueuedRequest, failure: str | None) -> RequestResult:
+        if failure:
+            self.given_up.append(request.trigger)
             return RequestResult("run", 1, "error")
-        self.executed.append((started.trigger, started.attempt))
+        self.executed.append((request.trigger, request.attempts))
         assert self.released.wait(60)
         if self.outage is not None:
             raise self.outage
         return RequestResult("run", 0, "finished", self.follow_ups)
 
-    def execute_command(
-        self, trigger: Trigger, find_unfinished: FindUnfinishedRuns
-    ) -> Trigger | None:
+    def execute_command(self, trigger: Trigger) -> Trigger | None:
         """Let every command but a stop become a run."""
         self.commands.append(trigger)
         return None if trigger.command is Command.STOP else trigger
@@ -236,7 +232,6 @@ def test_a_request_that_can_not_be_read_is_set_aside(requests: Requests) -> None
         "queue_partition_key": "octo/calc",
     }
     requests.queue._client.enqueue(options, "no trigger", 0, 0.0)
-    requests.queue.add(NewRequest("readable", RequestKind.RUN, ASKED))
+    requests.queue.add(QueuedRequest("readable", RequestKind.RUN, ASKED))
     requests.start()
-    requests.wait(2)
-    assert requests.executed == [(ASKED, 1)]
+    until(lambda: requests.executed == [(ASKED, 1)] and not requests.queue.unfinished())

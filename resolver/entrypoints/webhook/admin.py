@@ -3,7 +3,6 @@
 from datetime import datetime
 
 from resolver.entrypoints.webhook.request_queue import (
-    NewRequest,
     QueuedRequest,
     RequestKind,
     RequestQueue,
@@ -36,10 +35,10 @@ def end_request(queue: RequestQueue, id: str, now: datetime) -> QueuedRequest:
     id: of the request or of its run. Raises UsageError if there is none, or it has ended.
     """
     request = _find(queue, id)
-    if request.state is RequestState.WORKING and request.run and request.trigger is not None:
-        name = f"operator-stop-{request.new.name}-{request.started_at}"
+    if request.state is RequestState.WORKING and request.run:
+        name = f"operator-stop-{request.name}-{request.started_at}"
         stop = _operator_stop(request.trigger, name, now)
-        queue.add(NewRequest(name, RequestKind.COMMAND, stop))
+        queue.add(QueuedRequest(name, RequestKind.COMMAND, stop))
     else:
         _require_state(request, RequestState.WAITING, RequestState.DEFERRED)
         queue.cancel(request.id)

@@ -200,7 +200,7 @@ def run_app_setup(
     app = create_setup_app(setup, finish)
     config = server_settings(app, MAX_SETUP_CONNECTIONS)
     stopping.append(uvicorn.Server(config))
-    handler = log_to_stderr(Redactor(settings.secrets), server.log_format)
+    handler = log_to_stderr(Redactor(settings.secrets))
     try:
         logger.info("this server has no GitHub App yet; create it at %s", setup.link)
         stopping[0].run(sockets=[listening.dup()])  # uvicorn closes the sockets that it gets

@@ -2,11 +2,11 @@
 active run, a command is stored, becomes a run of its own, or is answered."""
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 
+from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.entrypoints.webhook.request_runner import RequestRunner
-from resolver.entrypoints.webhook.worker import FindUnfinishedRuns
 from resolver.errors import ForgeError, Refused, WorkspaceError
 from resolver.github.github_forge import GitHubForge
 from resolver.models.known_failures import OUTAGES
@@ -25,33 +25,35 @@ logger = logging.getLogger("resolver.entrypoints.webhook")
 class CommentCommands:
     """Executes stored commands. Thread-safe.
 
-    runs: has the active and earlier runs. send_elsewhere: passes a command to the active run of
-    another process, and returns False if there is none.
+    runs: has the active and earlier runs. queue: has those that wait, and leads to those of other
+    processes. executor: id of this process.
     """
 
     runs: RequestRunner
-    send_elsewhere: Callable[[Trigger], bool] = lambda _: False
+    queue: RequestQueue
+    executor: str
 
     def send(self, trigger: Trigger) -> bool:
         """Pass the command to the active run of its conversation, in any process. Return False if
         there is none."""
-        return self.runs.active_runs.send(trigger) or self.send_elsewhere(trigger)
+        is_here = self.runs.active_runs.send(trigger)
+        return is_here or self.queue.send_to_other(self.executor, trigger)
 
-    def execute(self, trigger: Trigger, find_unfinished: FindUnfinishedRuns) -> Trigger | None:
+    def execute(self, trigger: Trigger) -> Trigger | None:
         """Execute the command. Return the trigger of a new run if it asks for one.
 
         Raises ResolverError with a cause in `OUTAGES` if the command is to be executed again later.
         """
         label = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
         try:
-            return self._execute(trigger, find_unfinished)
+            return self._execute(trigger)
         except (ForgeError, WorkspaceError) as error:
             if error.cause in OUTAGES:
                 raise
             logger.error("%s: %s", label, error.what)
         return None
 
-    def _execute(self, trigger: Trigger, find_unfinished: FindUnfinishedRuns) -> Trigger | None:
+    def _execute(self, trigger: Trigger) -> Trigger | None:
         if trigger.kind is TriggerKind.OPERATOR:
             self._stop_for_operator(trigger)
             return None
@@ -62,7 +64,8 @@ class CommentCommands:
         issue = self.runs.index.issue_of(trigger.repository, trigger.number or 0)
         command = issue_of_command(trigger, forge, issue)
         handler = CommandHandler(forge, settings)
-        targets = _RunsOfServer(self, forge, find_unfinished(command))
+        unfinished = self.queue.unfinished_runs(command.repository, command.subject)
+        targets = _RunsOfServer(self, forge, [request.trigger for request in unfinished])
         handled = handler.handle(command, run_id(command.key, command.at), targets)
         label = f"{command.command.value} on {command.repository}#{command.number}"
         if isinstance(handled, Trigger):

@@ -38,17 +38,6 @@ class DataFolder:
         """Release the lock before the process ends."""
         os.close(self._lock)
 
-    def take_predecessor(self, executor: str) -> str:
-        """Store the id of the executor that uses this folder now, and return the id of the one
-        before it; "" if there was none. The lock of the folder proves that it has ended."""
-        file = self.path / ".executor"
-        try:
-            predecessor = file.read_text(errors="replace").strip() if file.exists() else ""
-            file.write_text(executor)
-        except OSError as error:
-            raise _not_writable_error(self.path, error) from error
-        return predecessor
-
     def empty_scratch(self) -> Path:
         """Return an empty folder for clones and local sandboxes. Files of a killed server are
         removed."""

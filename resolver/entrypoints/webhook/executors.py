@@ -132,12 +132,10 @@ class RegisteredExecutor:
         """The interval between two renewals."""
         return self._lease / HEARTBEATS
 
-    def register(self, predecessor: str = "") -> None:
-        """Store the executor with its first lease. predecessor: id of an executor that is known to
-        be dead although its lease may not have ended."""
+    def register(self) -> None:
+        """Store the executor with its first lease."""
         requested_at = self._clock()
         with self._database.writing() as connection:
-            connection.execute(delete(EXECUTORS).where(EXECUTORS.c.id == predecessor))
             lease_until = database_time(connection) + self._lease
             row = {"id": self.id, "lease_until": lease_until}
             connection.execute(insert(EXECUTORS).values(row))

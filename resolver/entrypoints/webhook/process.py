@@ -13,36 +13,33 @@ from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import Any
 
 from sqlalchemy.engine import URL
 
 from resolver.config.server_variables import ServerVariables, read_server_variables
 from resolver.config.settings import Settings, load_settings
 from resolver.entrypoints.http_server import log_to_stderr
-from resolver.entrypoints.log_format import logging_run
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
 from resolver.entrypoints.webhook.executors import LEASE_SECONDS, RegisteredExecutor
 from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
-from resolver.entrypoints.webhook.request_queue import RequestQueue, StartedRequest
+from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.retention import RetentionTask
 from resolver.entrypoints.webhook.run_indexer import RunIndexer
 from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.entrypoints.webhook.worker import (
-    RequestHandlers,
     RequestIntake,
-    RequestResult,
     Worker,
 )
 from resolver.errors import UsageError
 from resolver.llm.library import preload_litellm
-from resolver.runs.common import open_host, require_model, run_id, server_login
+from resolver.runs.common import open_host, require_model, server_login
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.wiring.models import preload_models
-from resolver.runs.wiring.sandbox import ForgeTokens, RunHost
+from resolver.runs.wiring.sandbox import ForgeTokens
 from resolver.security.redaction import Redactor
 from resolver.storage.database import DatabaseError, ServerDatabase, parse_database_url
 from resolver.storage.quota_table import QuotaTable
@@ -69,30 +66,74 @@ class ProcessOptions:
     lease_seconds: float | None = None
 
 
-@dataclass(frozen=True)
 class ServerProcess:
-    """A process of the server.
+    """A process of the server: it is registered as an executor, with its signal handlers installed.
 
-    settings: with Resolver's own login. variables: those of the server.
-    machine: its tokens are refused when the lease has ended.
-    worker: None if the process executes no requests. retention: removes old runs. threads: of the
-    tasks that this process has until it ends.
+    environment, options: sources of the settings. is_worker: True for `resolver worker`. Raises
+    UsageError if a setting, the database, the store of runs or the data folder can't be used.
+
+    settings: with Resolver's own login. machine: its tokens are refused when the lease has ended.
+    worker: None if the process executes no requests. threads: of the tasks that this process has
+    until it ends.
     """
 
-    settings: Settings
-    variables: ServerVariables
-    machine: RunHost
-    database: ServerDatabase
-    folder: DataFolder
-    queue: RequestQueue
-    intake: RequestIntake
-    executor: RegisteredExecutor
-    worker: Worker | None
-    runs: RequestRunner
-    index: RunIndex
-    metrics: ServerMetrics
-    retention: RetentionTask
-    threads: BackgroundThreads
+    def __init__(
+        self,
+        environment: Mapping[str, str],
+        options: Mapping[str, Any],
+        process: ProcessOptions,
+        is_worker: bool = False,
+    ) -> None:
+        settings = _checked_settings(options, environment)
+        self.variables = read_server_variables(environment)
+        url = _database_url(self.variables, bool(process.concurrency) and not is_worker)
+        self.folder = DataFolder(Path(self.variables.data_dir))
+        if url.get_backend_name() == "sqlite":
+            lock_file(Path(f"{url.database}.lock"))
+        self.machine = open_host(environment)
+        # Without the secrets of this process.
+        secrets = (*settings.secrets, *self.machine.secrets, str(url.password or ""))
+        log_to_stderr(Redactor(secrets, self.machine.tokens.issued_tokens))
+        store = _open_run_store(self.variables, url, self.folder, environment)
+        self.database = ServerDatabase(url)
+        options = {**options, "bot_login": server_login(settings, self.machine)}
+        self.settings = load_settings(options, environment)
+        termination = _TerminationHandler()
+        # The next start finds and removes the clones and local sandboxes of interrupted runs there.
+        tempfile.tempdir = str(self.folder.empty_scratch())
+        self.executor = RegisteredExecutor(self.database, process.lease_seconds or LEASE_SECONDS)
+        self.queue = RequestQueue(self.database)
+        self.metrics = ServerMetrics(self.queue.backlog)
+        if process.metrics_address is not None:
+            address = serve_metrics(self.metrics, *process.metrics_address)
+            logger.info("metrics are on %s", address)
+        self.index = RunIndex(self.database)
+        pipeline = RunIndexer(self.index, self.executor.id).wrap_pipeline(run_pipeline)
+        require_lease = self.executor.fence.require_valid if process.concurrency else None
+        self.runs = RequestRunner(
+            environment,
+            options,
+            store,
+            self.index,
+            quota_table=QuotaTable(self.database),
+            issued_tokens=self.machine.tokens.issued_tokens,
+            outage_retry=timedelta(seconds=self.settings.pace.outage),
+            pipeline=self.metrics.instrument(pipeline),
+            require_lease=require_lease,
+        )
+        self.intake = RequestIntake(self.queue, self.runs.acknowledge)
+        self.retention = RetentionTask(self.database, self.queue, store)
+        self.threads = BackgroundThreads(self.metrics.count_failed_task)
+        self.worker: Worker | None = None
+        if process.concurrency:
+            self.executor.register()
+            commands = CommentCommands(self.runs, self.queue, self.executor.id)
+            self.worker = Worker(
+                url, self.queue, self.runs, commands, self.executor, process.concurrency
+            )
+            termination.drain = self.worker.drain
+            tokens = ForgeTokens(self.machine.tokens.issued_tokens, require_lease=require_lease)
+            self.machine = replace(self.machine, tokens=tokens)
 
     def start(self) -> None:
         """Keep the lease, and start to execute requests. Raises UsageError."""
@@ -122,91 +163,20 @@ class ServerProcess:
         os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the program itself
 
 
-def open_process(
-    environment: Mapping[str, str],
-    options: Mapping[str, Any],
-    process: ProcessOptions,
-    is_worker: bool = False,
-) -> ServerProcess:
-    """Return the process, registered as an executor, with its signal handlers installed.
-
-    environment, options: sources of the settings. is_worker: True for `resolver worker`. Raises
-    UsageError if a setting, the database, the store of runs or the data folder can't be used.
-    """
-    settings, server = _checked_settings(options, environment), read_server_variables(environment)
-    url, folder = _open_stores(server, is_alone=bool(process.concurrency) and not is_worker)
-    machine = open_host(environment)
-    _start_log(settings, machine, url, server.log_format)
-    store = _open_run_store(server, url, folder, environment)
-    database = ServerDatabase(url)
-    options = {**options, "bot_login": server_login(settings, machine)}
-    settings = load_settings(options, environment)
-    termination = _TerminationHandler()
-    _use_scratch(folder)
-    executor = RegisteredExecutor(database, process.lease_seconds or LEASE_SECONDS)
-    queue = RequestQueue(database)
-    metrics = _open_metrics(queue, process.metrics_address)
-    index = RunIndex(database)
-    indexer = RunIndexer(index, executor.id)
-    runs = RequestRunner(
-        environment,
-        options,
-        store,
-        index,
-        quota_table=QuotaTable(database),
-        issued_tokens=machine.tokens.issued_tokens,
-        outage_retry=timedelta(seconds=settings.pace.outage),
-        pipeline=metrics.instrument(indexer.wrap_pipeline(run_pipeline)),
-        require_lease=executor.fence.require_valid if process.concurrency else None,
-    )
-    worker = None
-    if process.concurrency:
-        executor.register(folder.take_predecessor(executor.id))
-        handlers = _handlers(runs, indexer, queue, executor)
-        worker = Worker(url, queue, handlers, executor, process.concurrency)
-        termination.drain = worker.drain
-        machine = _fenced(machine, executor)
-    return ServerProcess(
-        settings,
-        server,
-        machine,
-        database,
-        folder,
-        queue,
-        RequestIntake(queue, runs.acknowledge),
-        executor,
-        worker,
-        runs,
-        index,
-        metrics,
-        RetentionTask(database, queue, store),
-        BackgroundThreads(metrics.count_failed_task),
-    )
-
-
 def run_worker_process(
     environment: Mapping[str, str], options: Mapping[str, Any], process: ProcessOptions
 ) -> None:
-    """Execute requests, without accepting deliveries, until a signal arrives. See `open_process`
+    """Execute requests, without accepting deliveries, until a signal arrives. See `ServerProcess`
     for the arguments and errors.
 
     The credentials of the App that `resolver serve` has stored are used if the worker's data folder
     has them.
     """
-    worker = open_process(with_stored_app(environment), options, process, is_worker=True)
+    worker = ServerProcess(with_stored_app(environment), options, process, is_worker=True)
     worker.start()
     logger.info("works for %s, its runs are in %s", worker.database.url, worker.folder.path)
     worker.preload()
     threading.Event().wait()
-
-
-def _start_log(
-    settings: Settings, machine: RunHost, url: URL, log_format: Literal["text", "json"]
-) -> None:
-    """Write the log to stderr, without the secrets of this process."""
-    secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
-    redactor = Redactor(secrets, machine.tokens.issued_tokens)
-    log_to_stderr(redactor, log_format)
 
 
 def _open_run_store(
@@ -239,65 +209,17 @@ def _checked_settings(options: Mapping[str, Any], environment: Mapping[str, str]
     return settings
 
 
-def _open_stores(server: ServerVariables, is_alone: bool) -> tuple[URL, DataFolder]:
-    """Return the database and the data folder, which no other process uses.
-
-    is_alone: True if the process can do without another one. Raises UsageError.
-    """
+def _database_url(server: ServerVariables, is_alone: bool) -> URL:
+    """Return the database. is_alone: True if the process can do without another one. Raises
+    UsageError."""
     url = parse_database_url(server.database_url)
-    is_sqlite = url.get_backend_name() == "sqlite"
-    if is_sqlite and not is_alone:
+    if url.get_backend_name() == "sqlite" and not is_alone:
         raise UsageError(
             f"{url} is a SQLite database, which only one server can use",
             "run `resolver serve` alone, which executes runs itself, or let all processes use one "
             "PostgreSQL: RESOLVER_DATABASE_URL=postgresql://HOST/NAME",
         )
-    folder = DataFolder(Path(server.data_dir))
-    if is_sqlite:
-        lock_file(Path(f"{url.database}.lock"))
-    return url, folder
-
-
-def _use_scratch(folder: DataFolder) -> None:
-    """Keep temporary files in the data folder, where the next start finds and removes the clones
-    and local sandboxes of interrupted runs."""
-    tempfile.tempdir = str(folder.empty_scratch())
-
-
-def _open_metrics(queue: RequestQueue, address: tuple[str, int] | None) -> ServerMetrics:
-    """Return the metrics, and serve them if they have an address. Raises UsageError."""
-    metrics = ServerMetrics(queue.backlog)
-    if address is not None:
-        logger.info("metrics are on %s", serve_metrics(metrics, *address))
-    return metrics
-
-
-def _handlers(
-    runs: RequestRunner,
-    indexer: RunIndexer,
-    queue: RequestQueue,
-    executor: RegisteredExecutor,
-) -> RequestHandlers:
-    """Return the functions that the worker calls for its requests."""
-    commands = CommentCommands(runs, partial(queue.send_to_other, executor.id))
-
-    def execute_run(started: StartedRequest) -> RequestResult:
-        trigger = started.trigger
-        with logging_run(run_id(trigger.key, trigger.at)):
-            return runs.execute(started)
-
-    return RequestHandlers(
-        indexer.wrap_execute_run(execute_run),
-        commands.execute,
-        runs.active_runs.send,
-        runs.outage_retry,
-    )
-
-
-def _fenced(machine: RunHost, executor: RegisteredExecutor) -> RunHost:
-    """Return the description of this machine, whose tokens are refused without a lease."""
-    issued_tokens, require_lease = machine.tokens.issued_tokens, executor.fence.require_valid
-    return replace(machine, tokens=ForgeTokens(issued_tokens, require_lease=require_lease))
+    return url
 
 
 class _TerminationHandler:

@@ -13,6 +13,7 @@ Source: https://docs.dbos.dev/python/tutorials/queue-tutorial
 """
 
 import logging
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,7 +39,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import SQLAlchemyError
 
-from resolver.entrypoints.webhook.dbos_log import DbosLogFilter
 from resolver.errors import UsageError
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.common import run_id
@@ -62,6 +62,9 @@ POLL_SECONDS = 0.25
 
 MAX_PARALLEL_COMMANDS = 4
 """Maximum number of commands that a process executes at a time."""
+
+DBOS_REPEAT_SECONDS = 60.0
+"""Time in which DBOS logs a message once."""
 
 POOL_SIZE = 10
 """Maximum number of connections for deliveries; others wait."""
@@ -136,12 +139,15 @@ def priority_of(trigger: Trigger) -> RequestPriority:
 
 
 @dataclass(frozen=True)
-class NewRequest:
-    """A request to be stored.
+class QueuedRequest:
+    """A request of the queue. The defaults are those of one that is not stored yet.
 
     name: the same for every delivery of one request.
     outages: how often the request was deferred because of an outage.
     outage_began: time of the first of these outages.
+    attempts: how often its work has started. started_at: of the newest attempt, in milliseconds
+        since 1970 by the clock of the database.
+    executor: id of the process that executes it.
     """
 
     name: str
@@ -149,76 +155,28 @@ class NewRequest:
     trigger: Trigger
     outages: int = 0
     outage_began: datetime | None = None
+    state: RequestState = RequestState.WAITING
+    attempts: int = 0
+    started_at: int = 0
+    not_before: datetime | None = None
+    finished_at: datetime | None = None
+    executor: str | None = None
 
     @property
     def id(self) -> str:
         """The id of the request, which begins with its conversation."""
-        return f"{_conversation(self.trigger.repository, self.trigger.subject)}{self.name}"
-
-
-@dataclass(frozen=True)
-class StartedRequest:
-    """A request whose work starts now.
-
-    attempt: counted from 1. started_at: milliseconds since 1970, by the clock of the database.
-    failure: why it is given up, which is to be said in its conversation; "" to execute it.
-    """
-
-    request: NewRequest
-    attempt: int = 1
-    started_at: int = 0
-    failure: str = ""
-
-    @property
-    def trigger(self) -> Trigger:
-        """What is asked."""
-        return self.request.trigger
-
-    @property
-    def outages(self) -> int:
-        """How often the request was deferred because of an outage."""
-        return self.request.outages
-
-
-@dataclass(frozen=True)
-class QueuedRequest:
-    """A request in the queue, in any state.
-
-    trigger: None if it can't be read. executor: id of the process that executes it. is_given_up:
-    True if the processes that executed it have died too often.
-    """
-
-    id: str
-    kind: str
-    state: RequestState
-    trigger: Trigger | None
-    attempts: int
-    outages: int
-    outage_began: datetime | None
-    not_before: datetime | None
-    finished_at: datetime | None
-    started_at: int
-    executor: str
-    is_given_up: bool
-
-    @property
-    def run(self) -> str:
-        """The id of its run; "" if there is none."""
-        trigger = self.trigger
-        return run_id(trigger.key, trigger.at) if trigger and self.kind != "command" else ""
+        return f"{self.conversation}/{self.name}"
 
     @property
     def conversation(self) -> str:
         """OWNER/NAME#NUMBER of its conversation, in lower case, without a number if it has none."""
-        return self.id.rpartition("/")[0]
+        return _conversation(self.trigger.repository, self.trigger.subject)
 
     @property
-    def new(self) -> NewRequest:
-        """The request as it was stored. Its trigger must be readable."""
-        assert self.trigger is not None
-        name = self.id.rpartition("/")[2]
-        kind = RequestKind(self.kind)
-        return NewRequest(name, kind, self.trigger, self.outages, self.outage_began)
+    def run(self) -> str | None:
+        """The id of its run; None for a command."""
+        is_run = self.kind is not RequestKind.COMMAND
+        return run_id(self.trigger.key, self.trigger.at) if is_run else None
 
 
 @dataclass(frozen=True)
@@ -278,7 +236,7 @@ class RequestQueue:
                 COMMANDS_QUEUE, worker_concurrency=MAX_PARALLEL_COMMANDS, **options
             )
 
-    def add(self, request: NewRequest, delay: timedelta = timedelta(0)) -> bool:
+    def add(self, request: QueuedRequest, delay: timedelta = timedelta(0)) -> bool:
         """Store the request, durably when this returns. Return False if its id is known."""
         options: dbos.EnqueueOptions = {
             "workflow_name": request.kind.value,
@@ -306,7 +264,10 @@ class RequestQueue:
         return next(iter(self._list(workflow_ids=[id])), None)
 
     def recent(
-        self, states: Collection[RequestState] = (), repository: str = "", limit: int = MAX_LISTED
+        self,
+        states: Collection[RequestState] = (),
+        repository: str | None = None,
+        limit: int = MAX_LISTED,
     ) -> Sequence[QueuedRequest]:
         """Return the newest requests, the newest first. states: empty for all."""
         prefix = f"{repository.lower()}#" if repository else None
@@ -318,7 +279,7 @@ class RequestQueue:
         return self._list(
             status=list(_STATES),
             name=RequestKind.RUN.value,
-            workflow_id_prefix=_conversation(repository, subject),
+            workflow_id_prefix=f"{_conversation(repository, subject)}/",
             limit=MAX_LISTED,
         )
 
@@ -350,7 +311,7 @@ class RequestQueue:
         executor has one. Return False otherwise."""
         for run in self.unfinished_runs(command.repository, command.subject):
             is_elsewhere = run.state is RequestState.WORKING and run.executor != executor
-            if is_elsewhere and run.trigger is not None and command.came_after(run.trigger):
+            if is_elsewhere and command.came_after(run.trigger):
                 with self._database.writing() as connection:
                     row = {"request": run.id, "trigger": command.model_dump_json()}
                     connection.execute(insert(COMMANDS).values(row))
@@ -415,8 +376,10 @@ class RequestQueue:
         self._database.close()
 
     def _list(self, **conditions: Any) -> list[QueuedRequest]:
+        """Return the requests that can be read."""
         with self._translating_errors():
-            return list(map(_stored, self._client.list_workflows(load_output=False, **conditions)))
+            found = self._client.list_workflows(load_output=False, **conditions)
+        return [request for status in found if (request := _stored(status)) is not None]
 
     @contextmanager
     def _translating_errors(self) -> Iterator[None]:
@@ -437,8 +400,26 @@ def set_up_dbos_log() -> None:
     log = logging.getLogger("dbos")
     if not log.handlers:  # DBOS adds its own handler to a logger without one
         log.addHandler(logging.NullHandler())
-        log.addFilter(DbosLogFilter())
+        log.addFilter(_is_new_message)
         log.setLevel(logging.CRITICAL)
+
+
+_logged_at: dict[str, float] = {}
+
+
+def _is_new_message(record: logging.LogRecord) -> bool:
+    """Reduce a message of DBOS to its first line. Return False if its place has logged just now.
+
+    While the database is gone, each thread of DBOS logs every attempt with a traceback.
+    """
+    first, _, _ = record.getMessage().partition("Traceback (most recent call last)")
+    record.msg, record.args = first.partition("\n")[0], ()
+    record.exc_info = record.exc_text = None
+    place, now = f"{record.pathname}:{record.lineno}", time.monotonic()
+    is_new = now - _logged_at.get(place, -DBOS_REPEAT_SECONDS) >= DBOS_REPEAT_SECONDS
+    if is_new:
+        _logged_at[place] = now
+    return is_new
 
 
 def _queue_of(kind: RequestKind) -> str:
@@ -446,7 +427,7 @@ def _queue_of(kind: RequestKind) -> str:
 
 
 def _conversation(repository: str, subject: int | None) -> str:
-    return f"{repository.lower()}#{'' if subject is None else subject}/"
+    return f"{repository.lower()}#{'' if subject is None else subject}"
 
 
 def _state_of(status: str) -> RequestState:
@@ -457,30 +438,27 @@ def _time_of(milliseconds: int | None) -> datetime | None:
     return datetime.fromtimestamp(milliseconds / 1000, UTC) if milliseconds else None
 
 
-def _stored(status: dbos.WorkflowStatus) -> QueuedRequest:
-    arguments = (status.input or {}).get("args", ()) if status.input else ()
-    text, outages, began = arguments if len(arguments) == 3 else ("", 0, 0.0)
-    try:
-        trigger = Trigger.model_validate_json(text)
-    except ValidationError:
-        trigger = None
+def _stored(status: dbos.WorkflowStatus) -> QueuedRequest | None:
     state = _state_of(status.status)
-    return QueuedRequest(
-        id=status.workflow_id,
-        kind=status.name,
-        state=state,
-        trigger=trigger,
-        attempts=int(outages) + (status.recovery_attempts or 0),
-        outages=int(outages),
-        outage_began=datetime.fromtimestamp(began, UTC) if began else None,
-        not_before=_time_of(status.delay_until_epoch_ms)
-        if state is RequestState.DEFERRED
-        else None,
-        finished_at=_time_of(status.completed_at),
-        started_at=status.dequeued_at or 0,
-        executor=status.executor_id or "",
-        is_given_up=status.status == GIVEN_UP,
-    )
+    is_deferred = state is RequestState.DEFERRED
+    try:
+        text, outages, began = status.input["args"] if status.input else ()
+        return QueuedRequest(
+            name=status.workflow_id.rpartition("/")[2],
+            kind=RequestKind(status.name),
+            trigger=Trigger.model_validate_json(text),
+            outages=int(outages),
+            outage_began=datetime.fromtimestamp(began, UTC) if began else None,
+            state=state,
+            attempts=int(outages) + (status.recovery_attempts or 0),
+            started_at=status.dequeued_at or 0,
+            not_before=_time_of(status.delay_until_epoch_ms) if is_deferred else None,
+            finished_at=_time_of(status.completed_at),
+            executor=status.executor_id,
+        )
+    except (ValueError, KeyError, TypeError):
+        logger.error("request %s can't be read and is set aside", status.workflow_id)
+        return None
 
 
 FIRST_RETRY_WAIT = timedelta(seconds=30)
@@ -489,13 +467,13 @@ FIRST_RETRY_WAIT = timedelta(seconds=30)
 MAX_RETRY_WAIT = timedelta(minutes=30)
 
 
-def retry_end(request: NewRequest, retry: timedelta, now: datetime) -> datetime:
+def retry_end(request: QueuedRequest, retry: timedelta, now: datetime) -> datetime:
     """Return the time after which the request is not repeated any more, even if the outage
     continues."""
     return (request.outage_began or now) + retry
 
 
-def next_retry_wait(request: NewRequest, retry: timedelta, now: datetime) -> timedelta | None:
+def next_retry_wait(request: QueuedRequest, retry: timedelta, now: datetime) -> timedelta | None:
     """Return the delay until the next attempt; None if the time for retries has passed."""
     if now >= retry_end(request, retry, now):
         return None

@@ -49,7 +49,7 @@ class RetentionTask:
         # The id of a run begins with the time of its request, so ids are in the order of time.
         oldest_kept = f"{before:%Y%m%d-%H%M%S}"
         unfinished = self._queue.unfinished()
-        open_runs = {request.run for request in unfinished if request.run < oldest_kept}
+        open_runs = {run for request in unfinished if (run := request.run) and run < oldest_kept}
         # A stop must be found as long as a request from before it waits.
         is_over = STOPS.c.conversation.not_in({request.conversation for request in unfinished})
         for removal in (

@@ -6,18 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from resolver.entrypoints.webhook.metrics import Pipeline
-from resolver.entrypoints.webhook.request_queue import StartedRequest
-from resolver.entrypoints.webhook.worker import ExecuteRun, RequestResult
-from resolver.errors import LeaseLost, ResolverError
 from resolver.events.run_log import RunLog, start_position
 from resolver.events.state import State
 from resolver.events.stream import Clock, utc_now
 from resolver.github.forge import Forge
 from resolver.models.run import RunState, Trigger
-from resolver.runs.common import run_id
 from resolver.runs.stages import RunRequest, RunResult, StageValues
 from resolver.storage.database import DatabaseError
-from resolver.storage.run_index import ACTIVE, DEFERRED, MAX_TITLE_LENGTH, RunIndex
+from resolver.storage.run_index import DEFERRED, MAX_TITLE_LENGTH, RunIndex
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -63,27 +59,6 @@ class RunIndexer:
 
         return recorded
 
-    def wrap_execute_run(self, execute_run: ExecuteRun) -> ExecuteRun:
-        """Return `execute_run`, with the end recorded of those runs that are not executed, because
-        they were stopped or given up, and of those that an outage defers."""
-
-        def recorded(started: StartedRequest) -> RequestResult:
-            trigger = started.trigger
-            try:
-                result = execute_run(started)
-            except LeaseLost:  # another process writes the row
-                raise
-            except ResolverError as error:
-                run = run_id(trigger.key, trigger.at)
-                reason = {"reason": error.what[:MAX_REASON_LENGTH], "cause": error.cause}
-                self._write(run, trigger, {"state": DEFERRED, **reason})
-                raise
-            if result.state in {RunState.STOPPED.value, RunState.ERROR.value}:
-                self._close(result, trigger)
-            return result
-
-        return recorded
-
     def _record_stage(self, values: StageValues, stage: str) -> None:
         """Record what is known of the run after a stage."""
         task = values.task
@@ -94,18 +69,6 @@ class RunIndexer:
         changes |= _usage(values.log, request.run)
         self._write(request.run, request.trigger, changes)
 
-    def _close(self, result: RequestResult, trigger: Trigger) -> None:
-        """Record the end of a run that was not executed; others have recorded theirs."""
-        ended = self._now().timestamp()
-        try:
-            row = self.index.get(result.run)
-        except DatabaseError as error:
-            logger.warning("the index of runs can't be read: %s", error.what)
-            return
-        if row is None or row.state in ACTIVE:
-            changes = {"state": result.state, "cause": result.state, "ended": ended}
-            self._write(result.run, trigger, changes)
-
     def _started(self) -> dict[str, Any]:
         return {
             "state": RunState.RUNNING.value, "reason": "", "cause": "", "ended": None,
@@ -114,6 +77,10 @@ class RunIndexer:
 
     def _ended(self, result: RunResult) -> dict[str, Any]:
         outcome = result.outcome_file
+        if result.outage and result.request.retry_until is not None:
+            what = result.failure.what if result.failure else ""
+            reason = {"reason": what[:MAX_REASON_LENGTH], "cause": result.outage}
+            return {"state": DEFERRED, **reason, **_usage(result.log, result.request.run)}
         pull = outcome.pull_request or outcome.earlier.pull_request
         values: dict[str, Any] = {
             "state": outcome.state.value,

@@ -24,7 +24,7 @@ from resolver.entrypoints.webhook.app_setup import delivery_poll_seconds, needs_
 from resolver.entrypoints.webhook.data_folder import DataFolder
 from resolver.entrypoints.webhook.health import ReadinessCheck
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
-from resolver.entrypoints.webhook.process import ProcessOptions, ServerProcess, open_process
+from resolver.entrypoints.webhook.process import ProcessOptions, ServerProcess
 from resolver.entrypoints.webhook.request_queue import RequestState
 from resolver.entrypoints.webhook.site import Site, open_users
 from resolver.entrypoints.webhook.stored_app import with_stored_app
@@ -65,13 +65,13 @@ def serve_webhook(
     """Serve deliveries and execute their requests until a signal arrives.
 
     Without concurrency, `resolver worker` processes execute them. The other arguments are those of
-    `open_process`.
+    `ServerProcess`.
 
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
     environment, secret, listening = _prepare(environment, options, host, port)
     try:
-        process = open_process(environment, options, process_options)
+        process = ServerProcess(environment, options, process_options)
     except BaseException:
         listening.close()
         raise
@@ -81,7 +81,7 @@ def serve_webhook(
     public_url = process.variables.public_url
     sources = partial(_delivery_sources, settings, machine, process.index, public_url)
     interval = delivery_poll_seconds(settings, machine, public_url)
-    missed = MissedDeliveries(database, sources, handle_delivery, interval=interval)
+    missed = MissedDeliveries(sources, handle_delivery, interval=interval)
     process.threads.start("missed-deliveries", missed.poll_forever)
     site = _open_site(process, secret)
     process.preload()

@@ -10,10 +10,8 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -21,22 +19,25 @@ import dbos
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
+from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.executors import RegisteredExecutor
 from resolver.entrypoints.webhook.request_queue import (
     APPLICATION,
-    NewRequest,
+    QueuedRequest,
     RequestKind,
     RequestQueue,
-    StartedRequest,
     next_retry_wait,
     set_up_dbos_log,
 )
+from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.conversation.watch import STARTING_COMMANDS, request_of_late_command
 from resolver.storage.database import DatabaseError, first_line
+
+_Stored = TypeVar("_Stored")
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -51,30 +52,6 @@ RETRY_SECONDS = 5.0
 """Delay before a database that could not be used is tried again."""
 
 MAX_PARALLEL_REACTIONS = 8
-
-
-@dataclass(frozen=True)
-class RequestResult:
-    """The result of an executed request. follow_ups: runs that are to be executed after it."""
-
-    run: str
-    exit_code: int
-    state: str
-    follow_ups: tuple[Trigger, ...] = ()
-
-
-ExecuteRun = Callable[[StartedRequest], RequestResult]
-"""Executes a run and returns its result. Must be idempotent. If it raises an error with a cause in
-`OUTAGES`, the request is executed again later."""
-
-FindUnfinishedRuns = Callable[[Trigger], Collection[Trigger]]
-"""Returns the triggers of runs that are waiting or active for the same issue or pull request."""
-
-ExecuteCommand = Callable[[Trigger, FindUnfinishedRuns], Trigger | None]
-"""Executes a command and returns the trigger of the run that it asks for, if any. Errors have the
-same meaning as those of `ExecuteRun`."""
-
-_Stored = TypeVar("_Stored")
 
 
 class RequestIntake:
@@ -93,42 +70,30 @@ class RequestIntake:
         another event of the same request, such as a second comment of one review. Raises
         DatabaseError."""
         kind = RequestKind.RUN if trigger.command in STARTING_COMMANDS else RequestKind.COMMAND
-        is_new = self._queue.add(NewRequest(_name_of(trigger) or delivery, kind, trigger))
+        is_new = self._queue.add(QueuedRequest(_name_of(trigger) or delivery, kind, trigger))
         if is_new and kind is RequestKind.RUN:
             self._reactions.submit(self._acknowledge, trigger)
-
-
-@dataclass(frozen=True)
-class RequestHandlers:
-    """The functions that the worker calls for its requests.
-
-    deliver_command: passes a command to the active run of this process, and returns False if there
-    is none. outage_retry: how long a request is repeated in an outage.
-    """
-
-    execute_run: ExecuteRun
-    execute_command: ExecuteCommand
-    deliver_command: Callable[[Trigger], bool]
-    outage_retry: timedelta = timedelta(0)
 
 
 class Worker:
     """Owns the DBOS instance of the process.
 
     url: as returned by `database.parse_database_url`. executor: this process, registered.
-    concurrency: maximum number of runs at the same time in each process of the database.
+    runs, commands: execute the requests. concurrency: maximum number of runs at the same time in
+    each process of the database.
     """
 
     def __init__(
         self,
         url: URL,
         queue: RequestQueue,
-        handlers: RequestHandlers,
+        runs: RequestRunner,
+        commands: CommentCommands,
         executor: RegisteredExecutor,
         concurrency: int = 2,
         now: Clock = utc_now,
     ) -> None:
-        self._queue, self._handlers, self._now = queue, handlers, now
+        self._queue, self._runs, self._commands, self._now = queue, runs, commands, now
         self._executor, self._fence, self._concurrency = executor, executor.fence, concurrency
         self._active_runs: dict[str, Trigger] = {}
         self._reported: set[str] = set()
@@ -204,7 +169,7 @@ class Worker:
 
     def _take_commands(self) -> None:
         for request, command in self._queue.take_commands(list(self._active_runs)):
-            was_sent = self._handlers.deliver_command(command)
+            was_sent = self._runs.active_runs.send(command)
             label = f"{command.command.value} on {command.repository}#{command.number}"
             state = "has reached the run" if was_sent else "came too late for the run"
             logger.info("%s, from another process: it %s", label, state)
@@ -216,14 +181,15 @@ class Worker:
         processes have died too often."""
         if not self._fence.is_valid:
             return
-        dead = self._executor.find_dead({request.executor for request in self._queue.active()})
+        executors = {request.executor for request in self._queue.active() if request.executor}
+        dead = self._executor.find_dead(executors)
         if dead:
             logger.info("the requests of %d dead processes go on", len(dead))
             self._return_to_queue(sorted(dead))
         for request in self._queue.given_up():
-            if request.id not in self._reported and request.trigger is not None:
-                name = f"{request.new.name}.given-up"
-                self._queue.add(NewRequest(name, RequestKind.GIVE_UP, request.trigger))
+            if request.id not in self._reported:
+                name = f"{request.name}.given-up"
+                self._queue.add(QueuedRequest(name, RequestKind.GIVE_UP, request.trigger))
             self._reported.add(request.id)
 
     def _return_to_queue(self, executors: list[str]) -> None:
@@ -234,39 +200,33 @@ class Worker:
 
     def _execute(self, id: str) -> None:
         """Execute a request of this process."""
-        stored = _persist(partial(self._queue.get, id))
+        request = _persist(partial(self._queue.get, id))
         if not self._fence.is_valid:
             _wait_for_end()
-        if stored is None or stored.executor != self._executor.id:
+        if request is None or request.executor != self._executor.id:
             return  # another process executes it, and DBOS ignores what this one returns
-        if stored.trigger is None:
-            logger.error("request %s can't be read and is set aside", id)
-            return
-        is_given_up = stored.kind == RequestKind.GIVE_UP
-        failure = (
-            f"the server crashed {MAX_RECOVERIES} times during this run" if is_given_up else ""
-        )
-        started = StartedRequest(stored.new, stored.attempts, stored.started_at, failure)
-        if started.request.kind is RequestKind.RUN:
-            self._active_runs[id] = started.trigger
+        if request.kind is RequestKind.RUN:
+            self._active_runs[id] = request.trigger
         try:
-            self._execute_until_stored(started)
+            self._execute_until_stored(request)
         finally:
             self._active_runs.pop(id, None)
             if not self._fence.is_valid:
                 _wait_for_end()
         late = [command for _, command in _persist(partial(self._queue.take_commands, [id]))]
-        self._continue_later(started.request.name, late)
+        self._continue_later(request.name, late)
 
-    def _execute_until_stored(self, started: StartedRequest) -> None:
+    def _execute_until_stored(self, request: QueuedRequest) -> None:
         """Execute the request, again and again while the database can't be used."""
-        request = started.request
         # Computed before the work: the run announces a retry in its comment by the same rule and
         # the same time, so both always agree.
-        wait = next_retry_wait(request, self._handlers.outage_retry, self._now())
+        wait = next_retry_wait(request, self._runs.outage_retry, self._now())
+        failure = None
+        if request.kind is RequestKind.GIVE_UP:
+            failure = f"the server crashed {MAX_RECOVERIES} times during this run"
         while True:
             try:
-                return self._work(started)
+                return self._work(request, failure)
             except DatabaseError as error:
                 logger.error("%s waits for the database: %s", request.id, error.what)
             except ResolverError as error:
@@ -280,31 +240,29 @@ class Worker:
                 return None
             except Exception as error:
                 logger.exception("%s failed", request.id)
-                if started.failure or request.kind is RequestKind.COMMAND:
+                if failure or request.kind is RequestKind.COMMAND:
                     return None
                 # Executed again as a run that has failed, it says so in its conversation.
                 failure = f"an internal error of Resolver ({type(error).__name__})"
-                started = replace(started, failure=failure)
                 continue
             time.sleep(RETRY_SECONDS)
             if not self._fence.is_valid:
                 return None
 
-    def _next_attempt(self, request: NewRequest) -> NewRequest:
+    def _next_attempt(self, request: QueuedRequest) -> QueuedRequest:
         number = request.outages + 1
         began = request.outage_began or self._now()
         name = f"{request.name.partition('~')[0]}~{number}"
-        return replace(request, name=name, outages=number, outage_began=began)
+        return QueuedRequest(name, request.kind, request.trigger, number, began)
 
-    def _work(self, started: StartedRequest) -> None:
-        request, handlers = started.request, self._handlers
+    def _work(self, request: QueuedRequest, failure: str | None) -> None:
         if request.kind is RequestKind.COMMAND:
-            run = handlers.execute_command(request.trigger, self._unfinished)
+            run = self._commands.execute(request.trigger)
             follow_ups = [run] if run is not None else []
         else:
-            follow_ups = list(handlers.execute_run(started).follow_ups)
+            follow_ups = list(self._runs.execute(request, failure).follow_ups)
         for number, follow_up in enumerate(follow_ups):
-            new_request = NewRequest(f"{request.name}.{number}", RequestKind.RUN, follow_up)
+            new_request = QueuedRequest(f"{request.name}.{number}", RequestKind.RUN, follow_up)
             _persist(partial(self._queue.add, new_request))
 
     def _continue_later(self, name: str, commands: Sequence[Trigger]) -> None:
@@ -312,12 +270,8 @@ class Worker:
         for command in commands:
             if (request := request_of_late_command(command)) is not None:
                 key = hashlib.sha256(command.key.encode()).hexdigest()[:12]
-                new_request = NewRequest(f"{name}.{key}", RequestKind.RUN, request)
+                new_request = QueuedRequest(f"{name}.{key}", RequestKind.RUN, request)
                 _persist(partial(self._queue.add, new_request))
-
-    def _unfinished(self, trigger: Trigger) -> Collection[Trigger]:
-        found = self._queue.unfinished_runs(trigger.repository, trigger.subject)
-        return [request.trigger for request in found if request.trigger is not None]
 
 
 def _wait_for_end() -> None:
@@ -337,13 +291,13 @@ def _persist(change: Callable[[], _Stored]) -> _Stored:
             time.sleep(RETRY_SECONDS)
 
 
-def _name_of(trigger: Trigger) -> str:
-    """Return one name for all events of a submitted review, or of the checks of one commit; "" for
-    requests that consist of one event.
+def _name_of(trigger: Trigger) -> str | None:
+    """Return one name for all events of a submitted review, or of the checks of one commit; None
+    for requests that consist of one event.
 
     A person who wants such a request executed again has to ask again.
     """
     if trigger.review_id is None and trigger.kind is not TriggerKind.CHECK_FAILED:
-        return ""
+        return None
     identity = f"{trigger.repository.lower()} {trigger.key}"
     return f"request-{hashlib.sha256(identity.encode()).hexdigest()[:40]}"

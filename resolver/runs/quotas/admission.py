@@ -183,18 +183,16 @@ class RecordedCost:
 
 
 def record_cost(values: StageValues, report: Report) -> RecordedCost:
-    """Record the cost and the ending of the run in the repository's ledger, and archive its log
-    with it. Never raises.
-
-    A server records the cost from the log of the run, however that ends.
+    """Record the cost and the ending of the run in the server's database, or in the repository's
+    ledger and archive its log with it. Raises nothing but LeaseLost.
     """
     request, settings = values.request, values.settings
     reservation = values.accepted.reservation if values.accepted else None
     # A signal may have interrupted `reserve_quota` after the reservation was pushed and before it
-    # was returned.
-    was_interrupted = values.accepted is None and report.ending is Ending.STOPPED
-    is_recorded = reservation is not None or (was_interrupted and _has_quota(request))
-    if request.quota_table is not None or not is_recorded:
+    # was returned; a run that ends before its work may have had an earlier attempt.
+    is_stopped = report.ending is Ending.STOPPED or request.ended_by is not None
+    was_interrupted = values.accepted is None and is_stopped
+    if reservation is None and not (was_interrupted and _has_quota(request)):
         return RecordedCost()
     cost, unpriced = 0.0, 0
     if values.log is not None:
@@ -211,10 +209,15 @@ def record_cost(values: StageValues, report: Report) -> RecordedCost:
         return ended, measure_quota_use(latest, quotas, now)
 
     try:
+        if request.quota_table is not None:
+            # Another process that continues the run records the cost.
+            request.host.require_lease()
+            repository = request.trigger.repository
+            return RecordedCost(False, request.quota_table.change(repository, now, end))
         version_before = values.accepted.ledger if values.accepted else None
         log_push = _log_push(values)
         use, version = ledger_for_run(request, settings).change_from(version_before, end, log_push)
-    except LeaseLost:  # the process that continues the run records it
+    except LeaseLost:
         raise
     except (ResolverError, RunStopped) as error:
         logger.warning(
