@@ -124,7 +124,6 @@ own limit fits, including the note in its middle; this limit is for text from ot
 _DISALLOWED_CHARACTERS = re.compile(r"[^a-zA-Z0-9_-]")
 
 
-@dataclass(frozen=True)
 class ConversationMemory:
     """Builds the conversation of one agent from the state alone.
 
@@ -133,13 +132,21 @@ class ConversationMemory:
     sees_images: the model accepts images; otherwise a sentence replaces each image.
     """
 
-    dialect: Dialect = "tools"
-    max_observation: int = MAX_OBSERVATION_LENGTH
-    sees_images: bool = False
+    def __init__(
+        self,
+        dialect: Dialect = "tools",
+        max_observation: int = MAX_OBSERVATION_LENGTH,
+        sees_images: bool = False,
+    ) -> None:
+        self.dialect = dialect
+        self.max_observation = max_observation
+        self.sees_images = sees_images
+        self._history = History()
 
     def messages(self, state: State) -> list[JsonObject]:
         """Return the messages of the next request."""
-        history = History(state.events)
+        history = self._history
+        history.update(state)
         conversation = _Conversation(self, history, Pictures(self.sees_images))
         first_sent = first_sent_image(conversation.pictures.count)
         if first_sent:
@@ -305,13 +312,11 @@ def _json_object_text(arguments: str) -> str:
     """Return the arguments as they were understood: valid JSON, whose strings may have contained
     raw line breaks and tabs."""
     try:
+        return arguments if isinstance(json.loads(arguments), dict) else "{}"
+    except (ValueError, RecursionError):
+        pass
+    try:
         value = json.loads(arguments, strict=False)
     except (ValueError, RecursionError):
         return "{}"
-    if not isinstance(value, dict):
-        return "{}"
-    try:
-        json.loads(arguments)
-    except ValueError:
-        return json.dumps(value, ensure_ascii=False)
-    return arguments
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else "{}"

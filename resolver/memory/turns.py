@@ -6,7 +6,7 @@ text that a model reads, within a size limit.
 """
 
 import json
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from dataclasses import dataclass, field
 
 from resolver.config.templates import render
@@ -15,6 +15,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event
+from resolver.events.state import LogFollower, State
 from resolver.models.issue_context import Picture
 from resolver.models.truncate import keep_last_lines, marker_for, truncate_middle
 
@@ -42,16 +43,12 @@ class Turn:
     @property
     def ids(self) -> set[int]:
         """Ids of the events that are shown or forgotten together."""
-        reply_ids = {self.reply.id} if self.reply else set()
-        return (
-            reply_ids
-            | {event.id for event in self.actions}
-            | {event.id for event in self.results.values()}
-        )
+        ids = {event.id for event in (*self.actions, *self.results.values())}
+        return ids | {self.reply.id} if self.reply else ids
 
 
 class History:
-    """Holds the turns of the events of a log.
+    """Holds the turns of one log. They are updated from new events only.
 
     turns: the first one is the head, which has notes but no reply.
     task_pictures: images of the task, which belong to the user's first message.
@@ -66,7 +63,19 @@ class History:
     knowledge that it recalls for the agent is.
     """
 
-    def __init__(self, events: Iterable[Event]) -> None:
+    def __init__(self) -> None:
+        self._log = LogFollower()
+        self._clear()
+
+    def update(self, state: State) -> None:
+        """Process the events that are new in the state, or all if it is of another log."""
+        new_events, is_start = self._log.read(state)
+        if is_start:
+            self._clear()
+        for event in new_events:
+            self._process(event)
+
+    def _clear(self) -> None:
         self.turns: list[Turn] = [Turn()]
         self.system: life.SystemPrompt | None = None
         self.task_pictures: tuple[Picture, ...] = ()
@@ -78,8 +87,6 @@ class History:
         self.notes = ""
         self.condensation_wanted = False
         self.accepted_tokens: int | None = None
-        for event in events:
-            self._process(event)
 
     def pictures_of(self, note: Note) -> tuple[Picture, ...]:
         """Return the images of the task if the note is the task, otherwise nothing."""

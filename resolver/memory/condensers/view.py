@@ -178,10 +178,12 @@ class LogCondenser:
     def __init__(self, condenser: Condenser, max_tokens: MaxTokens = lambda: MAX_TOKENS) -> None:
         self._condenser = condenser
         self._max_tokens = max_tokens
+        self._history = History()
 
     def condense(self, state: State) -> Condensation | None:
         """Return a Condensation to add to the stream, or None as `Condenser.condense` does."""
-        view = CondenserView(History(state.events), state.events, self._max_tokens)
+        self._history.update(state)
+        view = CondenserView(self._history, state.events, self._max_tokens)
         return self._condenser.condense(view)
 
 

@@ -102,7 +102,7 @@ def test_the_record_has_the_latest_state_and_what_delegates_did() -> None:
     delegate(log, inner)
     log.turn(a.Message(content="Sure?", wait_for_response=True), None)
     log.add(a.Message(content="go on by yourself", source="user", cause=5))
-    record = record_work(CondenserView(History(()), log.state.events, lambda: 1).events, 1)
+    record = record_work(CondenserView(History(), log.state.events, lambda: 1).events, 1)
     assert [item.title for item in record.plan] == ["all new"]
     assert record.changed == ("conf.ini", "x.py", "src/sum.py")
     assert [(text, d.approved) for text, d in record.decisions.items()] == [
