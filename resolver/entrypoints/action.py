@@ -60,7 +60,7 @@ from resolver.runs.wiring.sandbox import RunHost
 from resolver.storage.earlier_runs import EVENTS, OUTCOME
 from resolver.trace import markdown
 from resolver.trace.plain import for_terminal
-from resolver.trace.text import GroupedProgress
+from resolver.trace.text import TerminalProgress
 
 logger = logging.getLogger("resolver.entrypoints.action")
 
@@ -139,20 +139,19 @@ def _resolve(
     workspace = Path(environment.get("GITHUB_WORKSPACE", "."))
     if workspace.resolve() == Path.cwd():
         workspace = Path()  # so that the log shows the paths that later steps use
-    groups = GroupedProgress(console)
     request = RunRequest(
         trigger=trigger,
         run=run_id(trigger.key, trigger.at),
         output=open_output(workspace),
         load_settings=lambda repository: load_settings(options, environment, repository),
         host=host,
-        progress=groups,
+        progress=TerminalProgress(console),
         log_url=job_url(environment, trigger.repository),
         actions_run=actions_run(environment),
         archives_log=True,
         can_be_continued=True,
     )
-    with stop_on_signals(), filtered_log(settings, host), groups.during():
+    with stop_on_signals(), filtered_log(settings, host):
         request = continue_from_archive(request, settings)
         with watch_comments(comment_watch_for(request, settings)):
             result = run_pipeline(request, forge)

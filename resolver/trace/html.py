@@ -11,24 +11,23 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from markupsafe import Markup, escape
 from pydantic_core import PydanticSerializationError
 
 from resolver.config.templates import render, source_hash
 from resolver.events.log import Event, dump_line
-from resolver.models.run import PlanItem, PullRequest
+from resolver.models.run import PullRequest
+from resolver.models.truncate import truncate_middle
 from resolver.security.invisible_text import INVISIBLE
 from resolver.trace.outline import split_diff, split_phases
-from resolver.trace.plain import duration, money, one_line, plural, truncate_text
+from resolver.trace.plain import duration, one_line, plural
 from resolver.trace.steps import build_view
 from resolver.trace.untrusted_text import CodeHighlighter, MarkdownRenderer
 from resolver.trace.view import (
     Entry,
-    Mood,
     TraceBlock,
-    TraceHeader,
     TraceNote,
     TraceStep,
     TraceView,
@@ -114,22 +113,32 @@ def render_html(
     pull_request: that of the run, shown first.
     """
     view = build_view(events)
-    code = CodeHighlighter()
-    changes = _changed_files(diff, code)
-    writer = _EntryWriter(code)
-    page = TracePage(
+    writer = _EntryWriter()
+    return render(
+        "trace/page.html.j2",
+        writer.steps(view.entries),
         policy=content_policy(live is not None),
         refresh=refresh,
         live=live,
         controls=controls,
         list_url=list_url,
         pull_request=pull_request,
-        request=writer.prose(view.header.request),
-        final_message=writer.prose(view.header.closing),
-        changes=changes,
+        changes=writer.changed_files(diff),
+        **_values(writer, view, notices, live is not None),
     )
-    status, steps = _status(view, notices, live is not None), writer.steps(view.entries)
-    return render("trace/page.html.j2", page, status, steps)
+
+
+def _values(
+    writer: "_EntryWriter", view: TraceView, notices: Sequence[str], is_live: bool
+) -> dict[str, Any]:
+    """Return what the templates of the page and of its updates both read."""
+    return {
+        "header": view.header,
+        "plan": view.header.plan if is_live else (),
+        "notices": notices,
+        "prose": writer.prose,
+        "duration": duration,
+    }
 
 
 def render_update(earlier: TraceView, view: TraceView, notices: Sequence[str] = ()) -> str:
@@ -138,7 +147,7 @@ def render_update(earlier: TraceView, view: TraceView, notices: Sequence[str] = 
 
     earlier: what the page shows; its entries are in the same order.
     """
-    writer = _EntryWriter(CodeHighlighter())
+    writer = _EntryWriter()
     shown = dict(writer.anchors(earlier.entries))
     shown_failures = writer.failing(earlier.entries)
     links = dict(pairwise(shown_failures))
@@ -148,20 +157,7 @@ def render_update(earlier: TraceView, view: TraceView, notices: Sequence[str] = 
         return shown.get(anchor) != entry or links.get(anchor) != new_links.get(anchor)
 
     steps = writer.steps(view.entries, is_new)
-    return render("trace/live.html.j2", _status(view, notices, is_live=True), steps)
-
-
-def _status(view: TraceView, notices: Sequence[str], is_live: bool) -> "TraceStatus":
-    tokens = view.header.tokens
-    return TraceStatus(
-        notices=notices,
-        header=view.header,
-        tokens_in=f"{tokens.input:,}",
-        tokens_cached=f"{tokens.cached:,}",
-        tokens_out=f"{tokens.output:,}",
-        time=duration(view.header.seconds),
-        plan=view.header.plan if is_live else (),
-    )
+    return render("trace/live.html.j2", steps, **_values(writer, view, notices, is_live=True))
 
 
 @dataclass(frozen=True)
@@ -192,41 +188,19 @@ class HtmlBlock:
 
 
 @dataclass(frozen=True)
-class HtmlNote:
-    """A note. number: always 0, which tells it from a step."""
+class HtmlEntry:
+    """A step or a note with its id in the page, and what is shown below its title.
 
-    anchor: str
-    category: str
-    label: str
-    text: str
-    blocks: tuple[HtmlBlock, ...]
-    number: Literal[0] = 0
-
-
-@dataclass(frozen=True)
-class HtmlStep:
-    """A step. anchor: its id in the page. meta: time and cost. The rest is as in `TraceStep`.
-
-    group: what the filter of the page finds it by: `edit`, `command` or `other`.
+    number: that of a step; None for a note.
+    group: what the filter of the page finds a step by: `edit`, `command` or `other`.
     """
 
-    number: int
     anchor: str
-    nested: "tuple[HtmlEntry, ...]"
-    nested_label: str
-    verb: str
-    subject: str
-    badge: str
-    mood: Mood
-    meta: str
-    thought: Markup
-    prose: Markup
+    entry: Entry
+    number: int | None
     blocks: tuple[HtmlBlock, ...]
-    images: tuple[str, ...]
-    group: Literal["edit", "command", "other"]
-
-
-HtmlEntry = HtmlStep | HtmlNote
+    group: Literal["edit", "command", "other"] = "other"
+    nested: "tuple[HtmlEntry, ...]" = ()
 
 
 @dataclass(frozen=True)
@@ -250,43 +224,6 @@ class HtmlFileDiff:
 
 
 @dataclass(frozen=True)
-class TracePage:
-    """The values that the template of the page reads, besides its status and its steps.
-
-    policy: the Content-Security-Policy.
-    refresh: seconds after which a browser without JavaScript reloads the page; 0 for never.
-    live, controls: for the page of a run in progress.
-    list_url: address of the page that lists all runs; "" for no link to it.
-    pull_request: that of the run.
-    request, final_message: the request and the agent's final message as HTML.
-    changes: the change that the run ended with.
-    """
-
-    policy: str
-    refresh: int
-    live: LiveStream | None
-    controls: RunControls | None
-    list_url: str
-    pull_request: PullRequest | None
-    request: Markup
-    final_message: Markup
-    changes: tuple[HtmlFileDiff, ...]
-
-
-@dataclass(frozen=True)
-class TraceStatus:
-    """The facts about the run so far. notices: sentences about the page itself."""
-
-    notices: Sequence[str]
-    header: TraceHeader
-    tokens_in: str
-    tokens_cached: str
-    tokens_out: str
-    time: str
-    plan: tuple[PlanItem, ...]
-
-
-@dataclass(frozen=True)
 class TraceSteps:
     """The phases with their entries.
 
@@ -299,14 +236,14 @@ class TraceSteps:
 
 
 class _EntryWriter:
-    """Prepares the entries of one page."""
+    """Prepares the texts of one page."""
 
-    def __init__(self, code: CodeHighlighter) -> None:
-        self._code = code
-        self._markdown = MarkdownRenderer(code)
+    def __init__(self) -> None:
+        self._code = CodeHighlighter()
+        self._markdown = MarkdownRenderer(self._code)
 
     def prose(self, text: str) -> Markup:
-        return self._markdown.render(truncate_text(text, MAX_TEXT_LENGTH))
+        return self._markdown.render(truncate_middle(text, MAX_TEXT_LENGTH))
 
     @staticmethod
     def anchors(entries: Iterable[Entry]) -> Iterator[tuple[str, Entry]]:
@@ -349,34 +286,15 @@ class _EntryWriter:
         """Return one entry as the template shows it. The anchors of what is nested in it begin with
         its own."""
         if isinstance(entry, TraceNote):
-            blocks = (
-                (self._block(TraceBlock(entry.detail), detail_label(entry), is_folded=True),)
-                if entry.detail
-                else ()
-            )
-            return HtmlNote(anchor, entry.category, entry.category.capitalize(), entry.text, blocks)
-        has_failed = entry.mood == "bad"
+            detail = TraceBlock(entry.detail)
+            label = detail_label(entry)
+            blocks = (self._block(detail, label, is_folded=True),) if entry.detail else ()
+            return HtmlEntry(anchor, entry, None, blocks)
+        failed = entry.mood == "bad"
         action = (self._block(entry.action, "Action", is_action=True),) if entry.action else ()
-        return HtmlStep(
-            number=entry.number,
-            anchor=anchor,
-            nested=tuple(
-                self.entry(_anchor(nested_entry, anchor), nested_entry)
-                for nested_entry in entry.nested
-            ),
-            nested_label=f"What it did ({plural(entry.nested_steps, 'step')})",
-            verb=entry.verb,
-            subject=entry.subject,
-            badge=entry.badge,
-            mood=entry.mood,
-            meta=_meta(entry),
-            thought=self.prose(entry.thought),
-            prose=self.prose(entry.prose),
-            blocks=action
-            + tuple(self._block(block, "Output", has_failed=has_failed) for block in entry.outputs),
-            images=entry.images,
-            group=_group(entry),
-        )
+        outputs = (self._block(block, "Output", has_failed=failed) for block in entry.outputs)
+        nested = tuple(self.entry(_anchor(inner, anchor), inner) for inner in entry.nested)
+        return HtmlEntry(anchor, entry, entry.number, (*action, *outputs), _group(entry), nested)
 
     def _block(
         self,
@@ -387,7 +305,7 @@ class _EntryWriter:
         has_failed: bool = False,
     ) -> HtmlBlock:
         """Return a block of text as the template shows it."""
-        text = truncate_text(block.text, MAX_TEXT_LENGTH)
+        text = truncate_middle(block.text, MAX_TEXT_LENGTH)
         lines = block.text.count("\n") + 1
         is_diff_text = block.language == "diff"
         is_diff = is_diff_text and lines <= _MAX_COLOURED_LINES
@@ -403,6 +321,17 @@ class _EntryWriter:
             open=has_failed and lines <= MAX_OPEN_LINES,
             is_action=is_action,
         )
+
+    def changed_files(self, diff: str) -> tuple[HtmlFileDiff, ...]:
+        """Return the files of a change. The diff of a long one is folded."""
+        files = []
+        for file in split_diff(diff):
+            text = "\n".join(file.lines)
+            shown = _diff_lines(text, self._code, file.path) if file.has_hunks else ()
+            block = HtmlBlock("", "", escape(text), shown, False, False, False)
+            is_open = len(file.lines) <= _MAX_OPEN_DIFF_LINES
+            files.append(HtmlFileDiff(file.path, file.size, is_open, block))
+        return tuple(files)
 
 
 def _anchor(entry: Entry, parent_anchor: str) -> str:
@@ -430,12 +359,6 @@ def _group(step: TraceStep) -> Literal["edit", "command", "other"]:
     return "command" if step.kind in {"cmd_run", "ipython_run_cell"} else "other"
 
 
-def _meta(step: TraceStep) -> str:
-    facts = [duration(step.seconds)] if step.seconds is not None else []
-    facts += [money(step.cost)] if step.cost else []
-    return " · ".join(facts)
-
-
 _LINE_CLASSES = (
     ("+++", "file"),
     ("---", "file"),
@@ -460,18 +383,6 @@ def _diff_lines(text: str, code: CodeHighlighter, path: str = "") -> tuple[DiffL
         html = escape(line[:1]) + code.highlight(line[1:], path) if is_code else escape(line)
         lines.append(DiffLine(html, css_class))
     return tuple(lines)
-
-
-def _changed_files(diff: str, code: CodeHighlighter) -> tuple[HtmlFileDiff, ...]:
-    """Return the files of a change. The diff of a long one is folded."""
-    files = []
-    for file in split_diff(diff):
-        text = "\n".join(file.lines)
-        shown = _diff_lines(text, code, file.path) if file.has_hunks else ()
-        block = HtmlBlock("", "", escape(text), shown, False, False, False)
-        is_open = len(file.lines) <= _MAX_OPEN_DIFF_LINES
-        files.append(HtmlFileDiff(file.path, file.size, is_open, block))
-    return tuple(files)
 
 
 # Characters that a terminal or GitHub's runner might interpret. They can only occur in a JSON

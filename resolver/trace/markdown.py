@@ -17,8 +17,9 @@ from markupsafe import Markup
 from resolver.config.templates import environment_options
 from resolver.events.log import Event
 from resolver.models.run import RunState
+from resolver.models.truncate import truncate_middle
 from resolver.trace.outline import MAX_DIFF_LENGTH, FileDiff, split_diff, split_phases
-from resolver.trace.plain import duration, plural, truncate_text
+from resolver.trace.plain import duration, plural
 from resolver.trace.steps import build_view
 from resolver.trace.untrusted_text import (
     fenced,
@@ -155,7 +156,7 @@ def _count_fitting(parts: Sequence[str], room: int) -> int:
 def _truncate(text: str, text_limit: int | None) -> str:
     if text_limit is None:
         return text
-    return truncate_text(text, text_limit) if text_limit else ""
+    return truncate_middle(text, text_limit) if text_limit else ""
 
 
 def _is_long(block: TraceBlock) -> bool:
@@ -196,6 +197,6 @@ def _environment() -> Environment:
     environment = Environment(**environment_options(), autoescape=True, finalize=_finalize)
     for name, function in _MARKDOWN_FILTERS.items():
         environment.filters[name] = _as_markdown(function)
-    environment.filters |= {"truncated": truncate_text, "detail_label": detail_label}
+    environment.filters |= {"truncated": truncate_middle, "detail_label": detail_label}
     environment.tests |= {"step": lambda entry: isinstance(entry, TraceStep), "long": _is_long}
     return environment

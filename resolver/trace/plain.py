@@ -52,28 +52,6 @@ def for_terminal(text: str) -> str:
     return text.replace("##[", f"#{_ZERO_WIDTH}#[")
 
 
-def truncate_text(text: str, limit: int) -> str:
-    """Return about `limit` characters of `text`: its start and end, with a remark in between."""
-    if len(text) <= limit:
-        return text
-    head_length = limit * 2 // 3
-    tail_length = limit - head_length
-    beginning = _end_at_line_end(text[:head_length])
-    ending = _begin_at_line_start(text[-tail_length:] if tail_length else "")
-    left_out = len(text) - len(beginning) - len(ending)
-    return f"{beginning}\n[… {left_out:,} characters left out …]\n{ending}"
-
-
-def _end_at_line_end(text: str) -> str:
-    end = text.rfind("\n", len(text) // 2)
-    return text if end < 0 else text[:end]
-
-
-def _begin_at_line_start(text: str) -> str:
-    start = text.find("\n", 0, len(text) // 2)
-    return text[start + 1 :]
-
-
 def duration(seconds: float) -> str:
     """Format seconds for a person: `30 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 10 min`."""
     if not math.isfinite(seconds) or seconds < 0:

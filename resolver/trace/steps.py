@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TypedDict, TypeGuard
+from typing import TypeGuard
 
 from resolver.errors import LogError
 from resolver.events import actions as a
@@ -372,11 +372,17 @@ def _between(start: datetime, end: datetime) -> float:
 def _header(events: list[Event]) -> TraceHeader:
     """Return the header, folded from the events."""
     state = State.fold(events)
+    verifications = [event for event in events if isinstance(event, life.VerificationCompleted)]
+    newest = verifications[-1] if verifications else None
+    findings = evidence_of(newest) if newest else []
+    if len(findings) > MAX_FINDINGS:
+        findings[MAX_FINDINGS - 1 :] = [f"and {len(findings) - MAX_FINDINGS + 1} more"]
     header = TraceHeader(
         state=state.run_state.value,
         mood=_MOODS.get(state.run_state, "plain"),
         reason=one_line(state.reason, 300),
-        **_verdict(events),
+        verdict=one_line(describe_verdict(newest.evidence)) if newest else "",
+        evidence=tuple(one_line(text, 300) for text in findings[:MAX_FINDINGS]),
         closing=clean(state.finish.message).strip() if state.finish else "",
         cost=state.cost,
         priced=state.priced,
@@ -393,24 +399,6 @@ def _header(events: list[Event]) -> TraceHeader:
 
 def _clean_item(item: PlanItem) -> PlanItem:
     return item.model_copy(update={"title": one_line(item.title, 300)})
-
-
-class _Verdict(TypedDict, total=False):
-    verdict: str
-    evidence: tuple[str, ...]
-
-
-def _verdict(events: Sequence[Event]) -> _Verdict:
-    """Return the verdict of the newest verification and what its checks show."""
-    completed = [event for event in events if isinstance(event, life.VerificationCompleted)]
-    if not completed:
-        return {}
-    newest = completed[-1]
-    findings = evidence_of(newest)
-    shown = [one_line(text, 300) for text in findings[:MAX_FINDINGS]]
-    if len(findings) > MAX_FINDINGS:
-        shown.append(f"and {len(findings) - MAX_FINDINGS} more")
-    return {"verdict": one_line(describe_verdict(newest.evidence)), "evidence": tuple(shown)}
 
 
 def _with_start(header: TraceHeader, start: life.RunStarted) -> TraceHeader:

@@ -2,15 +2,9 @@
 
 Whatever the log contains, the text controls no terminal and holds no commands of GitHub's runner. A
 run in progress is printed to a rich console by a stream subscriber.
-
-In the log of a GitHub Actions job, each phase of a run is a group that folds. The runner interprets
-a line that begins with `::` as a workflow command. Only the lines that open and close a group are
-printed as such; TerminalProgress breaks up such sequences in text from outside. Source:
-https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -21,9 +15,9 @@ from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, Source
 from resolver.events.lifecycle import RunStarted, roots_of
 from resolver.events.log import Event
-from resolver.events.observations import AgentStateChanged
-from resolver.models.run import ACTIVE_STATES, RunState
-from resolver.trace.plain import duration, for_terminal, money, one_line, plural, truncate_text
+from resolver.models.run import RunState
+from resolver.models.truncate import truncate_middle
+from resolver.trace.plain import duration, for_terminal, money, one_line, plural
 from resolver.trace.steps import build_view, inner_event, is_step, step_of
 from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceStep, note_of
 
@@ -144,7 +138,7 @@ def _title(step: TraceStep) -> str:
 
 
 def _indented(text: str, margin: str) -> str:
-    return "\n".join(margin + line for line in truncate_text(text, MAX_TEXT_LENGTH).split("\n"))
+    return "\n".join(margin + line for line in truncate_middle(text, MAX_TEXT_LENGTH).split("\n"))
 
 
 class TerminalProgress:
@@ -198,47 +192,3 @@ class TerminalProgress:
         encoding = self._console.encoding
         printable = line.encode(encoding, "replace").decode(encoding)
         self._console.print(Text(printable, style=style), soft_wrap=True)
-
-
-# Titles of the groups, in the order of the phases.
-PREPARING = "Read the request, clone, start the sandbox"
-WORKING = "The agent works"
-PUBLISHING = "Check and publish"
-
-
-class GroupedProgress:
-    """A subscriber of the event stream that prints progress in groups.
-
-    Use `during` as a context manager around the run.
-    """
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._progress = TerminalProgress(console)
-        self._open_group = ""
-
-    @contextmanager
-    def during(self) -> Iterator[None]:
-        """Open the first group, and close the last one however the run ends."""
-        self._switch_to(PREPARING)
-        try:
-            yield
-        finally:
-            self._switch_to("")
-
-    def __call__(self, event: Event) -> None:
-        """Print the progress line of `event` in the group that it belongs to."""
-        if is_step(event):
-            self._switch_to(WORKING)
-        self._progress(event)
-        if isinstance(event, AgentStateChanged) and event.state not in ACTIVE_STATES:
-            self._switch_to(PUBLISHING)
-
-    def _switch_to(self, title: str) -> None:
-        if title == self._open_group:
-            return
-        if self._open_group:
-            self._console.print(Text("::endgroup::"))
-        if title:
-            self._console.print(Text(f"::group::{title}"))
-        self._open_group = title

@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from resolver.models.base import FrozenModel
+from resolver.models.truncate import truncate_middle
 from resolver.models.verification import MAX_MESSAGE, CaseResult, CaseStatus
-from resolver.trace.plain import clean, truncate_text
+from resolver.trace.plain import clean
 
 MAX_ID = 500
 """Maximum number of characters of an id. A longer one ends with a hash of all of it."""
@@ -25,7 +26,7 @@ _CASE = 1_000
 """Approximate number of bytes of a case without its texts."""
 
 _REMARK = 60
-"""Length of the remark that `truncate_text` adds."""
+"""Length of the remark that `truncate_middle` adds."""
 
 _MAX_PATH = 1_000
 _MAX_LINE = 10_000_000
@@ -155,7 +156,7 @@ def bounded_message(text: str) -> str:
     """Return the beginning and the end of a failure's text, cut at line ends."""
     if len(text) > 20 * MAX_MESSAGE:
         text = text[: 10 * MAX_MESSAGE] + "\n" + text[-10 * MAX_MESSAGE :]
-    return truncate_text(clean(text).strip("\n").rstrip(), MAX_MESSAGE - _REMARK)
+    return truncate_middle(clean(text).strip("\n").rstrip(), MAX_MESSAGE - _REMARK)
 
 
 def parse_line_number(text: object) -> int:

@@ -3,9 +3,6 @@
 from resolver.events.lifecycle import ModelReplied, ServiceReplied
 from resolver.events.state import State
 from resolver.models.run import Completion, Tokens
-from resolver.trace.html import render_html
-from resolver.trace.markdown import render_markdown
-from resolver.trace.text import render_text
 from resolver.trace.view import cost_parts
 
 
@@ -32,13 +29,3 @@ def test_each_of_several_models_and_services_has_a_line() -> None:
 def test_an_unknown_price_is_shown_as_unknown() -> None:
     unknown = [BOTH[1], BOTH[2].model_copy(update={"id": 1})]
     assert "large: unknown for 1 reply, 3 tokens out" in cost_parts(State.fold(unknown))
-
-
-def test_every_form_of_the_trace_shows_them() -> None:
-    assert "condenser: $0.01 for 1 reply" in render_text(BOTH)
-    markdown = render_markdown(BOTH)
-    assert "  - condenser: \\$0.01 for 1 reply" in markdown
-    assert "<b>" not in markdown
-    page = render_html(BOTH)
-    assert "condenser: $0.01 for 1 reply" in page
-    assert "<b>small" not in page

@@ -3,10 +3,7 @@
 import base64
 import hashlib
 import re
-import threading
-from collections.abc import Iterator
 from html.parser import HTMLParser
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -127,46 +124,6 @@ def test_in_a_browser_a_hostile_log_runs_nothing_and_asks_for_nothing(
     assert page.locator("script").count() == 1 and page.locator("svg").count() == 0
     steps = sum(isinstance(entry, TraceStep) for entry in build_view(log).entries)
     assert page.locator("li.step").count() == steps > 100
-    page.context.close()
-
-
-@pytest.fixture
-def beacon() -> Iterator[tuple[str, list[str]]]:
-    """A server, and the paths that were requested from it."""
-    requests: list[str] = []
-
-    class Answer(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            requests.append(self.path)
-            self.send_error(404)
-
-        def log_message(self, *args: object) -> None:
-            pass
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Answer)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}", requests
-    server.shutdown()
-    thread.join()
-    server.server_close()
-
-
-@pytest.mark.chromium
-def test_in_a_browser_an_injected_script_neither_runs_nor_connects(
-    chromium: Browser, tmp_path: Path, beacon: tuple[str, list[str]]
-) -> None:
-    url, requests = beacon
-    intruder = (
-        f'<script>alert(1)</script><img src="{url}/img" onerror="alert(2)">'
-        f'<iframe src="{url}/frame"></iframe><link rel="stylesheet" href="{url}/style">'
-        f'<style>body {{ background: url("{url}/background") }}</style>'
-    )
-    html = render_html(realistic()).replace("</main>", f"{intruder}</main>")
-    page, _, events = opened(chromium, tmp_path / "trace.html", html)
-    assert requests == []
-    assert len(events) >= 4
-    assert all("Content Security Policy" in event for event in events), events
     page.context.close()
 
 

@@ -8,15 +8,11 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase
 from resolver.events.log import parse_logged_event
-from resolver.events.state import State
 from resolver.models.approval import SecurityRisk
 from resolver.models.run import RunState
-from resolver.trace.html import render_html
-from resolver.trace.markdown import render_markdown
 from resolver.trace.steps import build_view
-from resolver.trace.text import render_text
 from resolver.trace.view import TraceNote, TraceStep
-from tests.trace.sample import PIXEL, numbered, realistic, reply, started
+from tests.trace.sample import PIXEL, numbered, realistic, started
 
 
 def steps_of(*events: object) -> list[TraceStep]:
@@ -56,31 +52,6 @@ def test_the_header_summarizes_the_run() -> None:
     assert header.tokens.input == 8 * 9_184
     assert header.seconds == timedelta(seconds=64).total_seconds()
     assert header.left_out == ("A comment by @drive-by, written after the request.",)
-
-
-def test_a_run_is_counted_in_iterations_in_every_form_of_its_trace() -> None:
-    """A reply may ask for two commands, and another one for none."""
-    replies = [reply("I look at two files."), reply("That can't be read as an action.")]
-    log = numbered(
-        [
-            started(),
-            replies[0],
-            a.CmdRun(command="cat one", reply=1),
-            o.CmdOutput(cause=2),
-            a.CmdRun(command="cat two", reply=1),
-            o.CmdOutput(cause=4),
-            replies[1],
-            reply("I look at a third."),
-            a.CmdRun(command="cat three", reply=7),
-            o.CmdOutput(cause=8),
-            *(reply("And so on.") for _ in range(7)),
-        ]
-    )
-    assert len([e for e in build_view(log).entries if isinstance(e, TraceStep)]) == 3
-    assert State.fold(log).iterations == 10
-    assert "- **Work:** 10 iterations in " in render_markdown(log)
-    assert "Work:     10 iterations in " in render_text(log)
-    assert "<dt>Iterations</dt><dd>10</dd>" in render_html(log)
 
 
 def test_a_command_that_still_runs_says_so() -> None:

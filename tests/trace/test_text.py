@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from rich.console import Console
 
-from resolver.events import actions as a
-from resolver.events import lifecycle as life
 from resolver.events.base import EventBase
 from resolver.events.log import dump_line
 from resolver.trace.html import render_json
@@ -19,11 +17,10 @@ from resolver.trace.plain import (
     duration,
     for_terminal,
     money,
-    truncate_text,
 )
 from resolver.trace.text import TerminalProgress, render_text
 from tests.trace.events import any_events, text
-from tests.trace.sample import HOSTILE, hostile, numbered, realistic, started
+from tests.trace.sample import HOSTILE, hostile, realistic
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029]")
 STYLE = re.compile("\x1b\\[[0-9;]*m")
@@ -141,28 +138,3 @@ def test_durations_are_human_readable(seconds: float, expected: str) -> None:
 )  # fmt: skip
 def test_small_amounts_have_enough_digits(cost: float | None, expected: str) -> None:
     assert money(cost) == expected
-
-
-def test_a_truncated_text_shows_both_ends_and_the_omitted_amount() -> None:
-    assert truncate_text("a" * 100, 30) == "a" * 20 + "\n[… 70 characters left out …]\n" + "a" * 10
-    assert truncate_text("short", 30) == "short"
-
-
-def test_progress_and_trace_show_commands_relative_to_the_repository() -> None:
-    root = "/tmp/resolver-a1b2/workspace"
-    log = numbered(
-        [
-            started(),
-            life.StageCompleted(stage="checkout", detail=root),
-            a.CmdRun(command=f"cd {root} && python -m pytest -q"),
-            a.FileRead(path=f"{root}/src/a.py"),
-            a.Delegate(agent="CodeActAgent", task="look"),
-        ]
-    )
-    inner = a.CmdRun(id=0, timestamp=log[0].timestamp, command=f"cd {root} && ls")
-    nested = life.DelegateEvent(delegate=4, event=json.loads(dump_line(inner)))
-    log.append(nested.model_copy(update={"id": 5, "timestamp": log[0].timestamp}))
-    for shown in (render_text(log), progress(log, terminal=False)):
-        assert "Run python -m pytest -q" in shown and "Read src/a.py" in shown
-        assert "Run ls" in shown
-        assert f"cd {root}" not in shown and f"{root}/" not in shown
