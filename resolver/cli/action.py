@@ -11,7 +11,7 @@ from resolver.entrypoints import sweep_job
 from resolver.entrypoints.action import format_annotation, read_event, run_action
 from resolver.entrypoints.sweep import SweepLimits
 from resolver.errors import ResolverError
-from resolver.github.events.parse import asks_for_sweep
+from resolver.github.events.dispatches import asks_for_sweep
 from resolver.trace.text import TerminalProgress
 
 

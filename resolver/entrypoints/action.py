@@ -22,7 +22,7 @@ from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import utc_now
 from resolver.github.comments import comment_text
 from resolver.github.comments.report import Report
-from resolver.github.events.parse import DispatchSource
+from resolver.github.events.dispatches import DispatchSource
 from resolver.github.events.payloads import parse_payload
 from resolver.github.events.permission import IgnoredEvent, MalformedEvent
 from resolver.github.events.quota_decision import QuotaUse

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
 from resolver.entrypoints.action import actions_run, read_event
 from resolver.events.stream import utc_now
-from resolver.github.events.parse import DispatchSource, asks_for_sweep
+from resolver.github.events.dispatches import DispatchSource, asks_for_sweep
 from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.common import (

@@ -22,6 +22,7 @@ from resolver.github import github_forge as github_forge_module
 from resolver.github.client import accounts, failures
 from resolver.github.client.access import FixedToken
 from resolver.github.events import parse
+from resolver.github.events.dispatches import DispatchSource
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
@@ -191,7 +192,7 @@ def trigger_for_target(
     event: str,
     payload: Mapping[str, Any],
     own_login: str = "",
-    arrival: parse.DispatchSource | None = None,
+    arrival: DispatchSource | None = None,
 ) -> Trigger | IgnoredEvent:
     """Return the trigger that a GitHub event stands for, by the settings' mention, label and lists.
 

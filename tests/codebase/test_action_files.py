@@ -14,7 +14,8 @@ from pydantic.fields import FieldInfo
 from resolver.cli.agent_workflow import workflow_text
 from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
 from resolver.config.sources import variable_names
-from resolver.github.events.parse import DispatchSource, parse_github_event
+from resolver.github.events.dispatches import DispatchSource
+from resolver.github.events.parse import parse_github_event
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
 from scripts.generated_parts import generated_files

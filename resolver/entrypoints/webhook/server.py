@@ -34,7 +34,7 @@ from resolver.errors import ForgeError, UsageError
 from resolver.events.stream import utc_now
 from resolver.github.client.access import FixedToken
 from resolver.github.client.hook_deliveries import HookDeliveries, repository_hooks
-from resolver.github.events.parse import DispatchSource
+from resolver.github.events.dispatches import DispatchSource
 from resolver.github.events.permission import IgnoredEvent
 from resolver.runs.common import (
     require_model,

@@ -1,16 +1,14 @@
 """Parses events about failed checks into triggers.
 
 Checks count on the default branch and on branches that Resolver created. GitHub reports workflows
-of GitHub Actions with `workflow_run`, any other check with `check_suite` (and with `check_run`,
-which counts when it is the last of its suite), and commit statuses with `status`. All checks that
-fail on one commit are one request.
+of GitHub Actions with `workflow_run`, any other check with `check_suite`, and commit statuses with
+`status`. All checks that fail on one commit are one request.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from resolver.config.templates import render
 from resolver.github.events.payloads import Payload, RepositoryPayload, User, UtcDatetime
@@ -19,7 +17,7 @@ from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.text.markdown import single_line
 from resolver.models.run import Trigger, TriggerKind
 
-CHECK_EVENTS = frozenset({"workflow_run", "check_suite", "check_run", "status"})
+CHECK_EVENTS = frozenset({"workflow_run", "check_suite", "status"})
 """Names of the webhook events that report checks."""
 
 OWN_BRANCH_PREFIX = "agent/"
@@ -47,12 +45,6 @@ class CheckedRepository(RepositoryPayload):
     default_branch: str
 
 
-class CheckPlace(Payload):
-    """The repository that a checked branch belongs to."""
-
-    full_name: str | None = None
-
-
 class PullBranch(Payload):
     """The head branch of a pull request."""
 
@@ -70,13 +62,24 @@ class CheckApp(Payload):
     """The GitHub App that reported the check."""
 
     slug: str | None = None
-    name: str = ""
+    name: str | None = None
+
+
+class HeadRepository(Payload):
+    """The repository that a checked branch belongs to."""
+
+    full_name: str | None = None
 
 
 class CheckTarget(Payload):
-    """Fields that check suites and workflow runs share.
+    """A check suite or a workflow run.
 
-    `conclusion` is None while the check runs.
+    Attributes:
+        conclusion: None while the check runs.
+        app: The App that reported the suite.
+        name: The name of the workflow.
+        event: The event that started the workflow.
+        head_repository: The repository of the workflow's branch.
     """
 
     head_sha: str = Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
@@ -84,64 +87,22 @@ class CheckTarget(Payload):
     conclusion: str | None = None
     updated_at: UtcDatetime
     pull_requests: tuple[CheckedPull, ...] | None = None
-
-
-class CheckSuite(CheckTarget):
-    """A check suite."""
-
-    status: str | None = None
     app: CheckApp | None = None
-
-
-class CheckRun(Payload):
-    """A check run and the suite it belongs to."""
-
-    name: str
-    conclusion: str | None = None
-    check_suite: CheckSuite
-
-
-class WorkflowPayload(CheckTarget):
-    """A workflow run of GitHub Actions. `event` is the event that started it."""
-
     name: str | None = None
-    event: str
-    head_repository: CheckPlace | None = None
+    event: str | None = None
+    head_repository: HeadRepository | None = None
 
 
 class CheckEvent(Payload):
-    """Fields that all check events share."""
-
-    action: str
-    repository: CheckedRepository
-    sender: User
-
-
-class WorkflowRunEvent(CheckEvent):
-    """A `workflow_run` event.
+    """A `workflow_run` or `check_suite` event.
 
     Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads#workflow_run
     """
 
-    workflow_run: WorkflowPayload
-
-
-class SuiteEvent(CheckEvent):
-    """A `check_suite` event.
-
-    Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads#check_suite
-    """
-
-    check_suite: CheckSuite
-
-
-class CheckRunEvent(CheckEvent):
-    """A `check_run` event.
-
-    Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads#check_run
-    """
-
-    check_run: CheckRun
+    action: str
+    repository: CheckedRepository
+    sender: User
+    check: CheckTarget = Field(validation_alias=AliasChoices("workflow_run", "check_suite"))
 
 
 class Commit(Payload):
@@ -172,15 +133,6 @@ class StatusEvent(Payload):
     sender: User
 
 
-@dataclass(frozen=True)
-class _FailedCheck:
-    """A check with its display name and its conclusion."""
-
-    name: str
-    target: CheckTarget
-    conclusion: str | None
-
-
 def check_key(repository: str, commit: str) -> str:
     """Return the trigger key shared by all checks that fail on a commit."""
     return f"check_failed:{repository.casefold()}:{commit}"
@@ -201,28 +153,26 @@ def trigger_from_check(
         return IgnoredEvent("failing checks start no work here (fix_failing_checks)")
     if name == "status":
         return _from_status(StatusEvent.model_validate(payload), policy)
-    event: CheckEvent
-    if name == "workflow_run":
-        event = run = WorkflowRunEvent.model_validate(payload)
-        check = _read_workflow_run(run)
-    elif name == "check_suite":
-        event = suite_event = SuiteEvent.model_validate(payload)
-        suite = suite_event.check_suite
-        check = _read_suite(suite, "", suite.conclusion, policy.bot_login)
-    else:
-        event = run_event = CheckRunEvent.model_validate(payload)
-        suite = run_event.check_run.check_suite
-        conclusion = run_event.check_run.conclusion
-        check = _read_suite(suite, run_event.check_run.name, conclusion, policy.bot_login)
-        if suite.status != "completed" and event.action == "completed":
-            return IgnoredEvent("other checks of its suite have not completed")
+    event = CheckEvent.model_validate(payload)
+    check = event.check
     if event.action != "completed":
         return IgnoredEvent(f"the check was {event.action}, only a completed one starts work")
-    if isinstance(check, IgnoredEvent):
-        return check
+    app = check.app or CheckApp()
+    if name == "workflow_run":
+        if check.event not in CHANGE_EVENTS:
+            return IgnoredEvent(
+                f"the workflow was started by {check.event}, which checks no change"
+            )
+        head = check.head_repository.full_name if check.head_repository else None
+        if (head or "").casefold() != event.repository.full_name.casefold():
+            return IgnoredEvent("the branch belongs to a fork")
+    elif policy.bot_login and f"{app.slug}[bot]".casefold() == policy.bot_login.casefold():
+        return IgnoredEvent("it was made by Resolver itself")
+    elif app.slug == ACTIONS_APP_SLUG:
+        return IgnoredEvent("workflows of GitHub Actions are handled by workflow_run")
     if check.conclusion not in FAILED_CONCLUSIONS:
         return IgnoredEvent(f"the check's conclusion is {check.conclusion}")
-    return _make_trigger(event, check, policy)
+    return _make_trigger(event, check.name or app.name or "check", policy)
 
 
 def _from_status(event: StatusEvent, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
@@ -244,43 +194,15 @@ def _from_status(event: StatusEvent, policy: ListeningPolicy) -> Trigger | Ignor
         conclusion=event.state,
         updated_at=event.updated_at,
     )
-    check_event = CheckEvent(action="completed", repository=event.repository, sender=event.sender)
-    return _make_trigger(
-        check_event, _FailedCheck(event.context or "status", target, event.state), policy
+    check_event = CheckEvent(
+        action="completed", repository=event.repository, sender=event.sender, check_suite=target
     )
+    return _make_trigger(check_event, event.context or "status", policy)
 
 
-def _read_workflow_run(event: WorkflowRunEvent) -> _FailedCheck | IgnoredEvent:
-    """Return the check of a workflow run, or the reason to ignore it."""
-    run = event.workflow_run
-    if run.event not in CHANGE_EVENTS:
-        return IgnoredEvent(f"the workflow was started by {run.event}, which checks no change")
-    head_repository = run.head_repository.full_name if run.head_repository else None
-    if (head_repository or "").casefold() != event.repository.full_name.casefold():
-        return IgnoredEvent("the branch belongs to a fork")
-    return _FailedCheck(run.name or "workflow", run, run.conclusion)
-
-
-def _read_suite(
-    suite: CheckSuite, name: str, conclusion: str | None, bot_login: str
-) -> _FailedCheck | IgnoredEvent:
-    """Return the check of a suite, or the reason to ignore it.
-
-    `name` is the name of the single check, "" for the suite as a whole.
-    """
-    app = suite.app or CheckApp()
-    if bot_login and f"{app.slug}[bot]".casefold() == bot_login.casefold():
-        return IgnoredEvent("it was made by Resolver itself")
-    if app.slug == ACTIONS_APP_SLUG:
-        return IgnoredEvent("workflows of GitHub Actions are handled by workflow_run")
-    return _FailedCheck(name or app.name or "check", suite, conclusion)
-
-
-def _make_trigger(
-    event: CheckEvent, check: _FailedCheck, policy: ListeningPolicy
-) -> Trigger | IgnoredEvent:
+def _make_trigger(event: CheckEvent, name: str, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger for a failed check if its branch and the settings allow it."""
-    branch = check.target.head_branch
+    branch = event.check.head_branch
     if not branch:
         return IgnoredEvent("the check belongs to no branch")
     is_default = branch == event.repository.default_branch
@@ -288,9 +210,9 @@ def _make_trigger(
         return IgnoredEvent("the branch is neither the default branch nor one of Resolver's")
     if policy.fix_failing_checks not in {"all", "default-branch" if is_default else "own"}:
         return IgnoredEvent("checks of this branch start no work here (fix_failing_checks)")
-    pull_requests = [pull for pull in check.target.pull_requests or () if pull.head.ref == branch]
-    sha = check.target.head_sha
-    name = single_line(check.name, 100)
+    pull_requests = [pull for pull in event.check.pull_requests or () if pull.head.ref == branch]
+    sha = event.check.head_sha
+    name = single_line(name, 100)
     return Trigger(
         key=check_key(event.repository.full_name, sha),
         kind=TriggerKind.CHECK_FAILED,
@@ -299,7 +221,7 @@ def _make_trigger(
         is_pull_request=not is_default,
         actor=event.sender.actor,
         instruction=render("run/check_failed.md.j2", check=name, commit=sha, branch=branch).strip(),
-        at=check.target.updated_at,
+        at=event.check.updated_at,
         head=sha,
         check=name,
         branch=branch,

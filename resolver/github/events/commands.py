@@ -196,6 +196,11 @@ _WITH_REASON = frozenset({Command.STOP, Command.PAUSE, Command.RESUME, Command.D
 _CONTROLS = _WITH_REASON | {Command.APPROVE}
 """Commands that control a run. With any other text they are a message to it."""
 
+REVIEW_COMMANDS = frozenset(
+    {Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE, Command.HELP}
+)
+"""Commands that a review, or the text of an issue or pull request, can give."""
+
 COMMAND_NAMES = (*_COMMANDS, "fix")
 """Slash commands that exist in every repository.
 

@@ -5,29 +5,18 @@ several of them when an issue is opened with, for example, a mention and a label
 one request: the label's if there is one, else the mention's, else the assignment's.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from resolver.github.events.commands import (
     FIX,
+    REVIEW_COMMANDS,
     Instruction,
     asks_for_nothing,
     find_instruction,
     read_instruction,
 )
-from resolver.github.events.payloads import (
-    Issue,
-    IssuesEvent,
-    PullRequestPayload,
-    PullRequestsEvent,
-    SubjectPayload,
-    User,
-    snapshot_of,
-)
+from resolver.github.events.payloads import IssueEvent, User, trigger_of
 from resolver.github.events.permission import IgnoredEvent, is_own_text
-from resolver.github.events.reviews import REVIEW_COMMANDS
 from resolver.github.events.starting_events import ListeningPolicy, starting_actions
 from resolver.models.run import Command, Trigger, TriggerKind
 
@@ -38,63 +27,27 @@ GitHub sends a separate event for each label and assignee that an issue is opene
 """
 
 
-@dataclass(frozen=True)
-class _IssueAction:
-    """An action on an issue or a pull request.
-
-    Attributes:
-        event: The event as received.
-        subject: The issue or pull request.
-        noun: What messages call it: "issue" or "pull request".
-        is_pull: True when the subject is a pull request.
-        head: Newest commit of the pull request; "" for an issue event.
-        base: Branch that the pull request is to be merged into; "" for an issue event.
-        reviewer: The account whose review was requested, if any.
-    """
-
-    event: IssuesEvent | PullRequestsEvent
-    subject: SubjectPayload
-    noun: str
-    is_pull: bool
-    head: str
-    base: str
-    reviewer: User | None
-
-    @property
-    def is_part_of_opening(self) -> bool:
-        """Return True if the author did this as part of opening the issue."""
-        author, subject = self.subject.user, self.subject
-        is_by_author = author is not None and author.id == self.event.sender.id
-        return is_by_author and subject.updated_at - subject.created_at <= OPENING_WINDOW
-
-
 def trigger_from_issue(
-    name: str, payload: Mapping[str, Any], policy: ListeningPolicy
+    name: str, event: IssueEvent, policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
-    """Return the trigger for the event, or the reason why there is none.
-
-    Raises pydantic's ValidationError if the payload does not have the documented form.
-    """
-    issue_action = _read(name, payload)
-    action = issue_action.event.action
-    if action not in starting_actions()[name]:
-        return IgnoredEvent(f"the {issue_action.noun} was {action}, which starts no work")
-    if issue_action.subject.state != "open":
-        return IgnoredEvent(f"the {issue_action.noun} is closed")
-    ignored = policy.ignores(issue_action.event.sender)
+    """Return the trigger for an `issues` or `pull_request` event, or why there is none."""
+    noun = name.replace("issues", "issue").replace("_", " ")
+    if event.action not in starting_actions()[name]:
+        return IgnoredEvent(f"the {noun} was {event.action}, which starts no work")
+    if event.issue.state != "open":
+        return IgnoredEvent(f"the {noun} is closed")
+    ignored = policy.ignores(event.sender)
     if ignored:
         return ignored
-    match action:
+    match event.action:
         case "opened":
-            return _opened(issue_action, policy)
+            return _opened(event, policy, noun)
         case "labeled":
-            return _labeled(issue_action, policy)
+            return _labeled(event, policy)
         case "assigned":
-            return _assigned(issue_action, policy)
-        case "review_requested":
-            return _review_requested(issue_action, policy)
+            return _assigned(event, policy)
         case _:
-            raise NotImplementedError(f"no case for {action!r}, which is in STARTING_EVENTS")
+            return _review_requested(event, policy)
 
 
 def label_key(issue: int, label: str, at: datetime) -> str:
@@ -105,107 +58,83 @@ def label_key(issue: int, label: str, at: datetime) -> str:
     return f"labeled:{issue}:{label}:{at.isoformat()}"
 
 
-def _read(name: str, payload: Mapping[str, Any]) -> _IssueAction:
-    """Parse the payload of an `issues` or `pull_request` event."""
-    if name == "issues":
-        event = IssuesEvent.model_validate(payload)
-        issue: Issue = event.issue
-        return _IssueAction(event, issue, "issue", issue.pull_request is not None, "", "", None)
-    pull_event = PullRequestsEvent.model_validate(payload)
-    pull: PullRequestPayload = pull_event.pull_request
-    reviewer = pull_event.requested_reviewer
-    return _IssueAction(
-        pull_event, pull, "pull request", True, pull.head.sha, pull.base.ref, reviewer
-    )
+def _is_by_author(event: IssueEvent) -> bool:
+    return event.issue.user is not None and event.issue.user.id == event.sender.id
 
 
-def _find_request(issue_action: _IssueAction, policy: ListeningPolicy) -> str | None:
-    """Return the text after the mention in the issue's own text.
-
-    Return None without a mention, or when the text asks for nothing.
-    """
-    body = issue_action.subject.body or ""
-    request = None if is_own_text(body) else find_instruction(body, policy.mention)
-    return None if request is None or asks_for_nothing(request) else request
+def _is_part_of_opening(event: IssueEvent) -> bool:
+    """Return True if the author did this as part of opening the issue."""
+    issue = event.issue
+    return _is_by_author(event) and issue.updated_at - issue.created_at <= OPENING_WINDOW
 
 
-def _parse_request(request: str | None, issue_action: _IssueAction) -> Instruction:
-    """Parse the text after the mention.
+def _find_request(event: IssueEvent, policy: ListeningPolicy) -> Instruction | None:
+    """Return what the issue's own text asks for, or None.
 
     A command for an existing run is taken as work, since no run exists yet.
     """
-    if request is None:
-        return FIX
-    instruction = read_instruction(request, pull_request=issue_action.is_pull)
+    body = event.issue.body or ""
+    request = None if is_own_text(body) else find_instruction(body, policy.mention)
+    if request is None or asks_for_nothing(request):
+        return None
+    instruction = read_instruction(request, pull_request=event.is_pull_request)
     return instruction if instruction.command in REVIEW_COMMANDS else Instruction(text=request)
 
 
-def _has_label(issue_action: _IssueAction, policy: ListeningPolicy) -> bool:
+def _has_label(event: IssueEvent, policy: ListeningPolicy) -> bool:
     """Return True if the issue has the label that asks for work."""
-    return any(policy.is_label(label.name) for label in issue_action.subject.labels or ())
+    return any(policy.is_label(label.name) for label in event.issue.labels or ())
 
 
-def _opened(issue_action: _IssueAction, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
+def _opened(event: IssueEvent, policy: ListeningPolicy, noun: str) -> Trigger | IgnoredEvent:
     """Return the trigger of an issue that was opened with a mention."""
-    author = issue_action.subject.user
-    if author is None or author.id != issue_action.event.sender.id:
-        return IgnoredEvent(f"the event was not sent by the {issue_action.noun}'s author")
-    request = _find_request(issue_action, policy)
+    if not _is_by_author(event):
+        return IgnoredEvent(f"the event was not sent by the {noun}'s author")
+    request = _find_request(event, policy)
     if request is None:
-        return IgnoredEvent(f"the {issue_action.noun} doesn't ask {policy.mention} for anything")
-    if _has_label(issue_action, policy):
+        return IgnoredEvent(f"the {noun} doesn't ask {policy.mention} for anything")
+    if _has_label(event, policy):
         return IgnoredEvent("it was opened with the label, which has an event of its own")
-    kind, at = TriggerKind.ISSUE_OPENED, issue_action.subject.created_at
-    return _trigger(
-        issue_action,
-        kind,
-        f"opened:{_unique_id(issue_action)}",
-        at,
-        _parse_request(request, issue_action),
-    )
+    key = f"opened:{_unique_id(event)}"
+    return trigger_of(event, TriggerKind.ISSUE_OPENED, key, event.issue.created_at, request)
 
 
-def _labeled(issue_action: _IssueAction, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
+def _labeled(event: IssueEvent, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger of a labeling."""
-    label = issue_action.event.label
-    if label is None or not policy.is_label(label.name):
+    if event.label is None or not policy.is_label(event.label.name):
         return IgnoredEvent(f"the label isn't {policy.label}")
-    request = _find_request(issue_action, policy) if issue_action.is_part_of_opening else None
-    at = issue_action.subject.updated_at
-    key = label_key(issue_action.subject.id, label.name, at)
-    if issue_action.is_pull:
-        key = f"pull:{key}"
-    return _trigger(
-        issue_action, TriggerKind.ISSUE_LABELED, key, at, _parse_request(request, issue_action)
-    )
+    request = _find_request(event, policy) if _is_part_of_opening(event) else None
+    at = event.issue.updated_at
+    prefix = "pull:" if event.is_pull_request else ""
+    key = f"{prefix}{label_key(event.issue.id, event.label.name, at)}"
+    return trigger_of(event, TriggerKind.ISSUE_LABELED, key, at, request or FIX)
 
 
-def _assigned(issue_action: _IssueAction, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
+def _assigned(event: IssueEvent, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger of an assignment to Resolver's account."""
-    ignored = _reason_to_ignore_assignee(issue_action.event.assignee, policy, "was assigned")
+    ignored = _reason_to_ignore_assignee(event.assignee, policy, "was assigned")
     if ignored:
         return ignored
-    if issue_action.is_part_of_opening:
-        if _has_label(issue_action, policy):
+    if _is_part_of_opening(event):
+        if _has_label(event, policy):
             return IgnoredEvent("it was opened with the label, which has an event of its own")
-        if _find_request(issue_action, policy) is not None:
+        if _find_request(event, policy) is not None:
             return IgnoredEvent("its text already asks for the work")
-    at = issue_action.subject.updated_at
-    key = f"assigned:{_unique_id(issue_action)}:{policy.bot_login.casefold()}:{at.isoformat()}"
-    return _trigger(issue_action, TriggerKind.ISSUE_ASSIGNED, key, at, FIX)
+    at = event.issue.updated_at
+    key = f"assigned:{_unique_id(event)}:{policy.bot_login.casefold()}:{at.isoformat()}"
+    return trigger_of(event, TriggerKind.ISSUE_ASSIGNED, key, at, FIX)
 
 
-def _review_requested(
-    issue_action: _IssueAction, policy: ListeningPolicy
-) -> Trigger | IgnoredEvent:
+def _review_requested(event: IssueEvent, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger of a review request to Resolver's account."""
-    ignored = _reason_to_ignore_assignee(issue_action.reviewer, policy, "was asked for the review")
+    account = event.requested_reviewer
+    ignored = _reason_to_ignore_assignee(account, policy, "was asked for the review")
     if ignored:
         return ignored
-    at = issue_action.subject.updated_at
-    key = f"review_requested:{_unique_id(issue_action)}:{at.isoformat()}"
-    instruction = Instruction(command=Command.REVIEW)
-    return _trigger(issue_action, TriggerKind.REVIEW_REQUESTED, key, at, instruction)
+    at = event.issue.updated_at
+    key = f"review_requested:{_unique_id(event)}:{at.isoformat()}"
+    review = Instruction(command=Command.REVIEW)
+    return trigger_of(event, TriggerKind.REVIEW_REQUESTED, key, at, review)
 
 
 def _reason_to_ignore_assignee(
@@ -219,29 +148,6 @@ def _reason_to_ignore_assignee(
     return None
 
 
-def _unique_id(issue_action: _IssueAction) -> str:
+def _unique_id(event: IssueEvent) -> str:
     """Return an id that is unique among issues and pull requests, whose GitHub ids can be equal."""
-    return (
-        f"pull:{issue_action.subject.id}" if issue_action.is_pull else str(issue_action.subject.id)
-    )
-
-
-def _trigger(
-    issue_action: _IssueAction, kind: TriggerKind, key: str, at: datetime, instruction: Instruction
-) -> Trigger:
-    """Return the trigger with the fields that all actions share."""
-    return Trigger(
-        key=key,
-        kind=kind,
-        repository=issue_action.event.repository.full_name,
-        number=issue_action.subject.number,
-        is_pull_request=issue_action.is_pull,
-        actor=issue_action.event.sender.actor,
-        instruction=instruction.text,
-        command=instruction.command,
-        named=instruction.named,
-        at=at,
-        snapshot=snapshot_of(issue_action.subject),
-        head=issue_action.head,
-        base=issue_action.base,
-    )
+    return f"{'pull:' if event.is_pull_request else ''}{event.issue.id}"

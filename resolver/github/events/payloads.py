@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-from resolver.models.run import Actor, Snapshot
+from resolver.github.events.commands import Instruction
+from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
 
 # JSON may hold half of a surrogate pair, which UTF-8 can't, and NUL, which PostgreSQL can't.
 # https://www.rfc-editor.org/rfc/rfc8259#section-8.2
@@ -88,8 +89,11 @@ class RepositoryPayload(Payload):
     full_name: str = Field(pattern=r"^[A-Za-z0-9_-]+/[A-Za-z0-9_.-]+$")
 
 
-class SubjectPayload(Payload):
-    """Fields that issues and pull requests share. `user` is None when the account was deleted."""
+class Issue(Payload):
+    """An issue, or a pull request if `pull_request` is present.
+
+    `user` is None when the account was deleted.
+    """
 
     id: int
     number: int = Field(gt=0)
@@ -102,22 +106,7 @@ class SubjectPayload(Payload):
     assignees: tuple[User | None, ...] | None = None
     created_at: UtcDatetime
     updated_at: UtcDatetime
-
-
-class Issue(SubjectPayload):
-    """An issue. It is a pull request when `pull_request` is present."""
-
     pull_request: dict[str, Any] | None = None
-
-
-class IssueComment(Payload):
-    """A comment in the conversation of an issue or pull request."""
-
-    id: int
-    node_id: str = ""
-    body: str | None = None
-    user: User | None = None
-    created_at: UtcDatetime
 
 
 class HeadPayload(Payload):
@@ -132,34 +121,38 @@ class BasePayload(Payload):
     ref: str = ""
 
 
-class PullRequestPayload(SubjectPayload):
+class PullRequestPayload(Issue):
     """A pull request with its newest commit and the branch it is to be merged into."""
 
     head: HeadPayload
     base: BasePayload = BasePayload()
 
 
-class ReviewCommentPayload(Payload):
-    """A comment on the code of a pull request.
+class IssueComment(Payload):
+    """A comment in the conversation of an issue or pull request."""
 
-    A comment that was drafted in a review is public from `updated_at` on.
+    id: int
+    node_id: str = ""
+    body: str | None = None
+    user: User | None = None
+    created_at: UtcDatetime
+
+
+class ReviewCommentPayload(IssueComment):
+    """A comment on the code of a pull request, or any other new comment.
 
     Attributes:
+        updated_at: From when on a comment is public that was drafted in a review.
         commit_id: The commit that its author looked at; in a reply, that of the comment replied to.
         in_reply_to_id: The comment that it replies to.
         pull_request_review_id: The review that it belongs to. GitHub treats a single comment as a
             review of its own.
     """
 
-    id: int
-    node_id: str = ""
-    commit_id: str = ""
+    updated_at: UtcDatetime
+    commit_id: str | None = None
     in_reply_to_id: int | None = None
     pull_request_review_id: int | None = None
-    body: str | None = None
-    user: User | None = None
-    created_at: UtcDatetime
-    updated_at: UtcDatetime
 
 
 class ReviewPayload(Payload):
@@ -181,59 +174,40 @@ class Event(Payload):
     sender: User
 
 
-class IssueCommentEvent(Event):
-    """An `issue_comment` event."""
+class IssueEvent(Event):
+    """An event of an issue or its conversation.
 
-    issue: Issue
-    comment: IssueComment
-
-
-class IssuesEvent(Event):
-    """An `issues` event.
-
-    `label` is the label that was added, `assignee` the account that was assigned.
+    Attributes:
+        comment: The comment, in an `issue_comment` event.
+        label: The label that was added.
+        assignee: The account that was assigned.
+        requested_reviewer: The account that was asked for a review; None for a team.
     """
 
     issue: Issue
-    label: Label | None = None
-    assignee: User | None = None
-
-
-class PullRequestEvent(Event):
-    """Fields that the events of pull requests and of reviews share."""
-
-    pull_request: PullRequestPayload
-
-
-class PullRequestsEvent(PullRequestEvent):
-    """A `pull_request` event.
-
-    `label` and `assignee` are as in `IssuesEvent`. `requested_reviewer` is None when a team was
-    asked for the review.
-    """
-
+    comment: ReviewCommentPayload | None = None
     label: Label | None = None
     assignee: User | None = None
     requested_reviewer: User | None = None
 
+    @property
+    def is_pull_request(self) -> bool:
+        """True if the event is about a pull request."""
+        return self.issue.pull_request is not None or isinstance(self.issue, PullRequestPayload)
 
-class ReviewCommentEvent(PullRequestEvent):
-    """A `pull_request_review_comment` event."""
 
-    comment: ReviewCommentPayload
+class PullRequestEvent(IssueEvent):
+    """An event of a pull request, which is the `issue`, or of a comment on its code or a review."""
 
-
-class ReviewEvent(PullRequestEvent):
-    """A `pull_request_review` event."""
-
-    review: ReviewPayload
+    issue: PullRequestPayload = Field(alias="pull_request")
+    review: ReviewPayload | None = None
 
 
 MAX_LABELS = 100
 """Maximum number of labels, and of assignees, that are kept."""
 
 
-def snapshot_of(subject: SubjectPayload) -> Snapshot:
+def snapshot_of(subject: Issue) -> Snapshot:
     """Return the text, labels, milestone and assignees of an issue or pull request in the event."""
     labels = subject.labels
     return Snapshot(
@@ -245,4 +219,39 @@ def snapshot_of(subject: SubjectPayload) -> Snapshot:
         assignees=tuple(
             assignee.login for assignee in (subject.assignees or ())[:MAX_LABELS] if assignee
         ),
+    )
+
+
+def trigger_of(
+    event: IssueEvent,
+    kind: TriggerKind,
+    key: str,
+    at: datetime,
+    instruction: Instruction,
+    **changes: Any,
+) -> Trigger:
+    """Return the trigger for a request on an issue or pull request.
+
+    `changes` are the fields that only some kinds of triggers have, or have otherwise.
+    """
+    subject = event.issue
+    pull = subject if isinstance(subject, PullRequestPayload) else None
+    return Trigger(
+        **{
+            "key": key,
+            "kind": kind,
+            "repository": event.repository.full_name,
+            "number": subject.number,
+            "is_pull_request": event.is_pull_request,
+            "actor": event.sender.actor,
+            "instruction": instruction.text,
+            "command": instruction.command,
+            "named": instruction.named,
+            "extension": instruction.extension,
+            "at": at,
+            "snapshot": snapshot_of(subject),
+            "head": pull.head.sha if pull else "",
+            "base": pull.base.ref if pull else "",
+            **changes,
+        }
     )

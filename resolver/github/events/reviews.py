@@ -1,29 +1,11 @@
-"""Parses a review, or a comment on the code of a pull request, into a trigger.
+"""Finds what a submitted review asks for: in which of its review threads, and as a whole.
 
-One submitted review is one request, however many events it causes: all of them have the same key,
-and the run reads the review's other parts from GitHub. GitHub treats a single comment on a line as
-a review of its own, and so does this module. Which review threads the review asks about and what it
-says as a whole is the same whichever of its events arrived first. No network is used.
-
-Commands that control an active run belong in the conversation of the pull request, where everybody
-who waits for the run sees them. In a review they are ignored.
+The result is the same whichever of the review's events arrived first. No network is used.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from resolver.github.events.commands import asks_for_nothing, find_instruction, read_instruction
-from resolver.github.events.payloads import (
-    PullRequestEvent,
-    ReviewCommentEvent,
-    ReviewEvent,
-    User,
-    snapshot_of,
-)
-from resolver.github.events.permission import IgnoredEvent, is_own_text
-from resolver.github.events.starting_events import ListeningPolicy
+from resolver.github.events.commands import find_instruction, read_instruction
 from resolver.models.pull_request import (
     AuthoredText,
     PullRequestContext,
@@ -153,115 +135,3 @@ def _is_author(text: AuthoredText, trigger: Trigger) -> bool:
 def _has_mention(text: AuthoredText, mention: str) -> bool:
     """Return True if the text contains a mention."""
     return find_instruction(text.body, mention) is not None
-
-
-REVIEW_COMMANDS = frozenset(
-    {Command.FIX, Command.QUESTION, Command.REVIEW, Command.UPDATE, Command.HELP}
-)
-"""Commands that a review can give."""
-
-
-@dataclass(frozen=True)
-class _SubmittedText:
-    """A text that somebody wrote in a review.
-
-    Attributes:
-        kind: Kind of the trigger that it becomes.
-        id: Id of the review or of the comment.
-        review: Id of the review that it belongs to, when known.
-        author: Its author; None when the account was deleted.
-        body: The text.
-        at: When it was made public.
-        node: Its GraphQL id.
-        commit: The commit that its author looked at; "" when the event does not say.
-    """
-
-    kind: TriggerKind
-    id: int
-    review: int | None
-    author: User | None
-    body: str
-    at: datetime
-    node: str
-    commit: str = ""
-
-
-def trigger_from_review(
-    name: str, payload: Mapping[str, Any], policy: ListeningPolicy
-) -> Trigger | IgnoredEvent:
-    """Return the trigger for the event, or the reason why there is none.
-
-    Raises pydantic's ValidationError if the payload does not have the documented form.
-    """
-    event: PullRequestEvent
-    if name == "pull_request_review":
-        event = review = ReviewEvent.model_validate(payload)
-        review_payload, at = review.review, review.review.submitted_at
-        if event.action != "submitted" or at is None:
-            return IgnoredEvent(f"the review was {event.action}, only a new one starts work")
-        kind, body = TriggerKind.REVIEW_SUBMITTED, review_payload.body or ""
-        text = _SubmittedText(
-            kind,
-            review_payload.id,
-            review_payload.id,
-            review_payload.user,
-            body,
-            at,
-            review_payload.node_id,
-            review_payload.commit_id or "",
-        )
-    else:
-        event = comment_event = ReviewCommentEvent.model_validate(payload)
-        if event.action != "created":
-            return IgnoredEvent(f"the comment was {event.action}, only a new one starts work")
-        comment = comment_event.comment
-        at = max(comment.created_at, comment.updated_at)
-        kind, body = TriggerKind.REVIEW_COMMENT, comment.body or ""
-        commit = "" if comment.in_reply_to_id else comment.commit_id
-        review_id, node = comment.pull_request_review_id, comment.node_id
-        text = _SubmittedText(kind, comment.id, review_id, comment.user, body, at, node, commit)
-    if text.author is None or text.author.id != event.sender.id:
-        return IgnoredEvent("the event was not sent by the author of the text")
-    return policy.ignores(text.author) or _make_trigger(event, text, policy.mention)
-
-
-def review_key(review: int) -> str:
-    """Return the trigger key shared by everything that one submitted review asks."""
-    return f"review:{review}"
-
-
-def _make_trigger(
-    event: PullRequestEvent, text: _SubmittedText, mention: str
-) -> Trigger | IgnoredEvent:
-    """Return the trigger for a text of a review, or the reason why it asks for nothing."""
-    if is_own_text(text.body):
-        return IgnoredEvent("it was made by Resolver itself")
-    instruction = find_instruction(text.body, mention)
-    if instruction is None:
-        return IgnoredEvent(f"the text doesn't mention {mention}")
-    if asks_for_nothing(instruction):
-        return IgnoredEvent("the text contains no request")
-    parsed = read_instruction(instruction, pull_request=True)
-    if parsed.command not in REVIEW_COMMANDS:
-        return IgnoredEvent(
-            f"{parsed.command.value} is only possible in the conversation, not on the code"
-        )
-    pull = event.pull_request
-    return Trigger(
-        key=review_key(text.review) if text.review else f"{text.kind.value}:{text.id}",
-        kind=text.kind,
-        repository=event.repository.full_name,
-        number=pull.number,
-        is_pull_request=True,
-        actor=event.sender.actor,
-        instruction=parsed.text,
-        command=parsed.command,
-        named=parsed.named,
-        at=text.at,
-        comment_id=text.id,
-        comment_node=text.node,
-        snapshot=snapshot_of(pull),
-        head=text.commit or pull.head.sha,
-        base=pull.base.ref,
-        review_id=text.review,
-    )

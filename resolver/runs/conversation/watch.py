@@ -32,7 +32,7 @@ from resolver.controller.control import (
 )
 from resolver.errors import NotAllowed, Refused, ResolverError, RunStopped
 from resolver.github.context.read_task import NewComments
-from resolver.github.events import parse
+from resolver.github.events.comments import command_of
 from resolver.github.events.payloads import IssueComment
 from resolver.github.events.permission import PermissionReader, authorize
 from resolver.github.events.starting_events import ListeningPolicy, find_event_of
@@ -240,7 +240,7 @@ class CommentWatch:
         if comment.id <= request_comment_id or comment.created_at < self.trigger.at:
             return None
         policy = listening_policy(self.settings)
-        command = parse.command_of(comment.body or "", comment.user, policy)
+        command = command_of(comment.body or "", comment.user, policy)
         if command is None or command.command not in STEERING_COMMANDS:
             return None
         return Trigger(

@@ -12,34 +12,23 @@ from tests.github.events.events import BOT, Payload, example, reason, started
 SHA = "ec26c3e57ca3a959ca5aad62de7213c562f8c821"
 
 
+NAMES = ["workflow_run", "check_suite"]
+
+
 def checked(name: str, branch: str | None = "main", /, **changes: Any) -> Payload:
     """Return a failed check of a change on the branch, from GitHub's own example of the event."""
     payload = example(name, "completed", 1)
     payload["repository"]["default_branch"] = "main"
     found = payload[name]
-    ended = {"conclusion": "failure", "head_sha": SHA, "updated_at": "2026-01-02T10:00:00Z"}
-    place = {"head_branch": branch, "pull_requests": []}
-    if name == "check_run":
-        found |= {"conclusion": "failure", "name": "lint"}
-        found["check_suite"] |= {**ended, **place, "status": "completed"}
-        found["check_suite"]["app"] = {"slug": "circleci", "name": "CircleCI"}
-    else:
-        found |= {**ended, **place}
+    found |= {"conclusion": "failure", "head_sha": SHA, "updated_at": "2026-01-02T10:00:00Z"}
+    found |= {"head_branch": branch, "pull_requests": []}
     if name == "check_suite":
         found["app"] = {"slug": "circleci", "name": "CircleCI"}
-    if name == "workflow_run":
+    else:
         found |= {"event": "push", "name": "CI"}
         found["head_repository"]["full_name"] = payload["repository"]["full_name"]
     found |= changes
     return payload
-
-
-NAMES = ["workflow_run", "check_suite", "check_run"]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_failing_check_starts_work_unless_configured(name: str) -> None:
-    assert "fix_failing_checks" in reason(name, checked(name))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -51,16 +40,18 @@ def test_a_failing_check_on_the_default_branch_starts_work(name: str) -> None:
     assert (found.head, found.branch) == (SHA, "main")
     assert found.at == datetime(2026, 1, 2, 10, tzinfo=UTC)
     assert found.check in found.instruction and SHA[:12] in found.instruction
-    assert "fix_failing_checks" in reason(name, payload, fix_failing_checks="own")
+    for setting in ({}, {"fix_failing_checks": "own"}):
+        assert "fix_failing_checks" in reason(name, payload, **setting)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_failing_check_on_resolvers_branch_starts_work_on_its_pull_request(name: str) -> None:
+    """Whoever pushed: it is Resolver itself, mostly."""
     payload = checked(name, "agent/issue-3-sign")
+    payload["sender"] |= {"login": BOT, "type": "Bot"}
     found = started(name, payload, fix_failing_checks="own")
     assert (found.number, found.is_pull_request) == (None, True)
-    where = payload[name]["check_suite"] if name == "check_run" else payload[name]
-    where["pull_requests"] = [
+    payload[name]["pull_requests"] = [
         {"number": 4, "head": {"ref": "elsewhere"}},
         {"number": 5, "head": {"ref": "agent/issue-3-sign"}},
     ]
@@ -117,40 +108,28 @@ def test_no_commit_status_starts_work_unless_configured() -> None:
 
 
 def test_all_failures_on_one_commit_are_one_request() -> None:
-    keys = {
-        started(name, checked(name), fix_failing_checks="all").key
-        for name in ("check_suite", "check_run")
-    }
-    repository = example("check_suite", "completed")["repository"]["full_name"]
-    assert keys == {check_key(repository.upper(), SHA)}
-    workflows = [checked("workflow_run", name=name) for name in ("CI", "Lint")]
-    assert (
-        len(
-            {
-                started("workflow_run", payload, fix_failing_checks="all").key
-                for payload in workflows
-            }
-        )
-        == 1
-    )
-
-
-@pytest.mark.parametrize("branch", ["topic", "agents/x", "feature/agent/x", "", None])
-@pytest.mark.parametrize("name", NAMES)
-def test_failures_on_other_branches_start_nothing(name: str, branch: str | None) -> None:
-    assert "branch" in reason(name, checked(name, branch), fix_failing_checks="all")
-
-
-@pytest.mark.parametrize("ending", ["success", "cancelled", "neutral", "action_required", None])
-@pytest.mark.parametrize("name", NAMES)
-def test_only_a_failure_starts_work(name: str, ending: str | None) -> None:
-    assert "conclusion" in reason(name, checked(name, conclusion=ending), fix_failing_checks="all")
+    payloads = [checked("check_suite"), checked("check_suite", app={"name": "Another"})]
+    keys = {started("check_suite", one, fix_failing_checks="all").key for one in payloads}
+    assert keys == {check_key(payloads[0]["repository"]["full_name"].upper(), SHA)}
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_only_a_completed_check_starts_work(name: str) -> None:
-    payload = checked(name) | {"action": "requested"}
-    assert "a completed one" in reason(name, payload, fix_failing_checks="all")
+@pytest.mark.parametrize(
+    ("branch", "changes", "event", "why"),
+    [
+        *((branch, {}, {}, "branch") for branch in ("topic", "agents/x", "a/agent/x", "", None)),
+        *(
+            ("main", {"conclusion": ending}, {}, "conclusion")
+            for ending in ("success", "cancelled", "neutral", "action_required", None)
+        ),
+        ("main", {}, {"action": "requested"}, "a completed one"),
+    ],
+)
+def test_other_checks_start_nothing(
+    name: str, branch: str | None, changes: Payload, event: Payload, why: str
+) -> None:
+    payload = checked(name, branch, **changes) | event
+    assert why in reason(name, payload, fix_failing_checks="all")
 
 
 @pytest.mark.parametrize("event", ["issue_comment", "issues", "workflow_dispatch", "schedule"])
@@ -167,29 +146,13 @@ def test_a_branch_of_a_fork_starts_nothing() -> None:
     assert "fork" in reason("workflow_run", payload, fix_failing_checks="all")
 
 
-@pytest.mark.parametrize("name", ["check_suite", "check_run"])
-def test_a_workflow_is_reported_by_its_own_event(name: str) -> None:
-    payload = checked(name)
-    suite = payload[name]["check_suite"] if name == "check_run" else payload[name]
-    suite["app"]["slug"] = "github-actions"
-    assert "workflow_run" in reason(name, payload, fix_failing_checks="all")
-    suite["app"]["slug"] = "resolver"
-    assert "by Resolver itself" in reason(
-        name, payload, fix_failing_checks="all", bot_login="Resolver[bot]"
-    )
-
-
-def test_a_check_waits_for_the_others_of_its_suite() -> None:
-    payload = checked("check_run")
-    payload["check_run"]["check_suite"]["status"] = "in_progress"
-    assert "have not completed" in reason("check_run", payload, fix_failing_checks="all")
-
-
-def test_a_failing_check_counts_whoever_pushed() -> None:
-    """Resolver itself has pushed the commit of its own pull request that fails."""
-    payload = checked("workflow_run", "agent/x")
-    payload["sender"] |= {"login": BOT, "type": "Bot"}
-    assert started("workflow_run", payload, fix_failing_checks="own").actor.is_bot
+@pytest.mark.parametrize(
+    ("slug", "why"), [("github-actions", "workflow_run"), ("resolver", "by Resolver itself")]
+)
+def test_a_suite_of_actions_or_of_resolver_starts_nothing(slug: str, why: str) -> None:
+    payload = checked("check_suite", app={"slug": slug, "name": "x"})
+    settings = {"fix_failing_checks": "all", "bot_login": "Resolver[bot]"}
+    assert why in reason("check_suite", payload, **settings)
 
 
 def test_the_name_of_a_check_is_cleaned() -> None:

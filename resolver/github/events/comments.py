@@ -1,0 +1,122 @@
+"""Parses new comments and reviews into triggers.
+
+One submitted review is one request, however many events it causes: all of them have the same key,
+and the run reads the review's other parts from GitHub. GitHub treats a single comment on a line as
+a review of its own, and so does this module.
+
+Commands that control an active run belong in the conversation of the pull request, where everybody
+who waits for the run sees them. In a review they are ignored.
+"""
+
+from resolver.github.events.commands import (
+    REVIEW_COMMANDS,
+    Instruction,
+    asks_for_nothing,
+    find_instruction,
+    read_instruction,
+)
+from resolver.github.events.payloads import (
+    IssueComment,
+    IssueEvent,
+    PullRequestEvent,
+    ReviewPayload,
+    User,
+    trigger_of,
+)
+from resolver.github.events.permission import IgnoredEvent, is_own_text
+from resolver.github.events.starting_events import ListeningPolicy
+from resolver.models.run import Trigger, TriggerKind
+
+
+def command_of(body: str, author: User, policy: ListeningPolicy) -> Instruction | None:
+    """Return the instruction in a comment, or None when it is not addressed to Resolver."""
+    if is_own_text(body) or policy.ignores(author):
+        return None
+    instruction = find_instruction(body, policy.mention)
+    return None if instruction is None else read_instruction(instruction, reaches_run=True)
+
+
+def trigger_from_comment(event: IssueEvent, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
+    """Return the trigger for an `issue_comment` event, or the reason why there is none."""
+    comment = event.comment
+    if event.action != "created" or comment is None:
+        return IgnoredEvent(f"the comment was {event.action}, only a new one starts work")
+    instruction = _read_instruction(event, comment, policy, in_review=False)
+    if isinstance(instruction, IgnoredEvent):
+        return instruction
+    return trigger_of(
+        event,
+        TriggerKind.ISSUE_COMMENT,
+        f"issue_comment:{comment.id}",
+        comment.created_at,
+        instruction,
+        comment_id=comment.id,
+        comment_node=comment.node_id,
+    )
+
+
+def trigger_from_review(event: PullRequestEvent, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
+    """Return the trigger for a `pull_request_review` or `pull_request_review_comment` event.
+
+    If there is none, return the reason.
+    """
+    text: IssueComment | ReviewPayload
+    if event.comment is not None:
+        noun, is_new, text = "comment", event.action == "created", event.comment
+        kind, review_id = TriggerKind.REVIEW_COMMENT, event.comment.pull_request_review_id
+        commit = None if event.comment.in_reply_to_id else event.comment.commit_id
+        at = max(event.comment.created_at, event.comment.updated_at)
+    elif event.review is not None and event.review.submitted_at is not None:
+        noun, is_new, text = "review", event.action == "submitted", event.review
+        kind, review_id = TriggerKind.REVIEW_SUBMITTED, event.review.id
+        commit, at = event.review.commit_id, event.review.submitted_at
+    else:
+        return IgnoredEvent(f"the review was {event.action}, only a new one starts work")
+    if not is_new:
+        return IgnoredEvent(f"the {noun} was {event.action}, only a new one starts work")
+    instruction = _read_instruction(event, text, policy, in_review=True)
+    if isinstance(instruction, IgnoredEvent):
+        return instruction
+    return trigger_of(
+        event,
+        kind,
+        review_key(review_id) if review_id else f"{kind.value}:{text.id}",
+        at,
+        instruction,
+        comment_id=text.id,
+        comment_node=text.node_id,
+        head=commit or event.issue.head.sha,
+        review_id=review_id,
+    )
+
+
+def review_key(review: int) -> str:
+    """Return the trigger key shared by everything that one submitted review asks."""
+    return f"review:{review}"
+
+
+def _read_instruction(
+    event: IssueEvent, text: IssueComment | ReviewPayload, policy: ListeningPolicy, in_review: bool
+) -> Instruction | IgnoredEvent:
+    """Return what a new text asks Resolver for, or the reason to ignore it."""
+    if text.user is None or text.user.id != event.sender.id:
+        return IgnoredEvent("the event was not sent by the author of the text")
+    ignored = policy.ignores(text.user)
+    if ignored:
+        return ignored
+    body = text.body or ""
+    if is_own_text(body):
+        return IgnoredEvent("it was made by Resolver itself")
+    request = find_instruction(body, policy.mention)
+    if request is None:
+        return IgnoredEvent(f"the text doesn't mention {policy.mention}")
+    if asks_for_nothing(request):
+        return IgnoredEvent("the text contains no request")
+    instruction = read_instruction(
+        request, pull_request=event.is_pull_request, reaches_run=not in_review
+    )
+    if in_review and instruction.command not in REVIEW_COMMANDS:
+        return IgnoredEvent(
+            f"{instruction.command.value} is only possible in the conversation, not on the code"
+        )
+    return instruction
