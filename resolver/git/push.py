@@ -180,29 +180,6 @@ def _push_once(
     raise _push_error(args, result, f"pushing {branch} to {url}", credential)
 
 
-def require_push_access(
-    git: HostGit, commit: str, branch: str, url: str, credential: Credential | None
-) -> None:
-    """Raise PushRefused if the server doesn't let this account write `branch`.
-
-    `git push --dry-run` asks the server and sends no objects. commit: a commit that the server may
-    have already. Other errors are ignored here; the real push will raise them.
-    """
-    ref = check_branch(git, branch)
-    args = (
-        "push", "--dry-run", "--porcelain", "--no-verify", "--",
-        check_url(url), f"{check_commit(commit)}:{ref}",
-    )  # fmt: skip
-    result = git.attempt(*args, credential=credential)
-    if result.status == 0:
-        return
-    error = _push_error(
-        args, result, f"asking whether {branch} at {url} can be pushed to", credential
-    )
-    if isinstance(error, PushRefused):
-        raise error
-
-
 def _push_error(
     args: tuple[str, ...], result: GitResult, operation: str, credential: Credential | None
 ) -> WorkspaceError:

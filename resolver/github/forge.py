@@ -42,11 +42,6 @@ class PullRequestHeads(Protocol):
         """
         ...
 
-    def branches_at_start(self, prefix: str) -> set[str] | None:
-        """Return the names of the branches that started with `prefix` when `of_issue` was called,
-        None if it was not. Sends no request."""
-        ...
-
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> Publication | None:
         """Return what an earlier attempt of the run pushed to an existing pull request, or None.
 
@@ -148,13 +143,6 @@ class Forge(Protocol):
 
     def branches(self, prefix: str) -> set[str]:
         """Return the names of the branches that start with `prefix`."""
-        ...
-
-    def discard_abandoned(self, prefix: str, run: str) -> None:
-        """Delete the branches that an interrupted attempt of this run left without a pull request.
-
-        Only branches that start with `prefix` are considered. Never raises.
-        """
         ...
 
     def open_head(self, branch: str) -> str | None:

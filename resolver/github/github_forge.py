@@ -208,9 +208,6 @@ class GitHubForge:
         with self._access.wrap_errors(f"list the branches of {self._name}", "contents: read"):
             return set(find_or_create.branch_tips(self._repository, prefix))
 
-    def discard_abandoned(self, prefix: str, run: str) -> None:
-        find_or_create.discard_abandoned_branches(self._access, self._repository, prefix, run)
-
     def open_head(self, branch: str) -> str | None:
         login = self.whoami()
         with self._access.wrap_errors(f"look at {branch} of {self._name}", "pull-requests: read"):

@@ -130,16 +130,14 @@ def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, PushedCommi
     number, kind = task.trigger.subject, "pull" if task.pull else "issue"
     preferred = branch_name(task.title, number, kind=kind)
     intended_branch = request.log.intended_branch(request.run) if request.log else None
-    if intended_branch and (pushed := push_to_branch(builder, commit, intended_branch, url)):
-        return intended_branch, pushed
-    taken = _find_taken_names(builder, preferred)
+    branch = intended_branch or preferred
     for _ in range(MAX_ATTEMPTS):
-        branch = free_branch(taken, preferred)
-        if request.log:
+        if request.log and branch != intended_branch:
             request.log.stage(BRANCH_STAGE, branch, 0.0)
+        # A name is not looked up before: a push that finds the branch is refused.
         if pushed := push_to_branch(builder, commit, branch, url):
-            return branch, replace(pushed, is_new_branch=True)
-        taken = {*_list_branches(builder, preferred), branch}
+            return branch, replace(pushed, is_new_branch=branch != intended_branch)
+        branch = free_branch({*_list_branches(builder, preferred), branch}, preferred)
     raise ForgeError(
         f"no free branch name like {preferred} was found", "delete old agent/ branches"
     )
@@ -151,28 +149,6 @@ def _list_branches(builder: CommitBuilder, prefix: str) -> set[str]:
         names = list_branches(Path(builder.request.task.source))
         return {name for name in names if name.startswith(prefix)}
     return builder.optional_forge.branches(prefix)
-
-
-def _find_taken_names(builder: CommitBuilder, preferred: str) -> set[str]:
-    """Return the names like `preferred` that can't be given to a new branch.
-
-    Branches of interrupted attempts that never got a pull request are deleted to free their names.
-    """
-    request, forge = builder.request, builder.optional_forge
-    if forge is None:
-        return _list_branches(builder, preferred)
-    # If the name was free when the run started, it is not looked up again: a push that finds the
-    # branch is refused.
-    known = forge.heads().branches_at_start(preferred)
-    taken = forge.branches(preferred) if known is None or known else known
-    if not taken:
-        return taken
-    forge.discard_abandoned(preferred, request.run)
-    earlier = request.continuation
-    if earlier is not None and earlier.publishes:
-        # The earlier run pushed this change to the branch but opened no pull request.
-        forge.discard_abandoned(preferred, earlier.run)
-    return forge.branches(preferred)
 
 
 def push_to_branch(
@@ -260,18 +236,13 @@ def advance_branch(
         except PushRefused as refused:
             if url == builder.request.task.source and not refused.branch_only:
                 raise
-            raise push_rejected(branch, refused) from refused
+            raise BranchUnavailable("rejected", branch, refused.why, refused.next_step) from refused
         if pushed:
             return pushed
     raise ForgeError(
         f"{branch} received new pushes again and again",
         "try again when there is less activity on the branch",
     )
-
-
-def push_rejected(branch: str, refused: PushRefused) -> BranchUnavailable:
-    """Return the error for a branch that the server refuses to write."""
-    return BranchUnavailable("rejected", branch, refused.why, refused.next_step)
 
 
 def change_since(builder: CommitBuilder, earlier: Publication) -> PlannedChange | None:

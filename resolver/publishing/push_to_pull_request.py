@@ -9,9 +9,8 @@ from functools import partial
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.errors import ForgeError, LogError, PushRefused
+from resolver.errors import ForgeError, LogError
 from resolver.git.merge import format_patch, is_ancestor
-from resolver.git.push import require_push_access
 from resolver.github.forge import ACTIONS_LOGIN, Forge
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Publication, PublicationMethod, PullRequest
@@ -21,7 +20,6 @@ from resolver.publishing.branches import (
     change_since,
     create_branch,
     fetch_branch,
-    push_rejected,
 )
 from resolver.publishing.commit_builder import (
     CommitBuilder,
@@ -74,19 +72,6 @@ def refresh_pull_request(builder: CommitBuilder) -> CommitBuilder:
     if source.is_fork:
         _require_fork(source, builder.forge)
     return replace(builder, workspace=replace(builder.workspace, pull=current))
-
-
-def require_push(builder: CommitBuilder) -> None:
-    """Raise BranchUnavailable if it is known before trying that the branch can't be pushed to."""
-    builder = refresh_pull_request(builder)
-    pull = get_pull_request(builder)
-    if not pull.is_fork:
-        return
-    git, credential = builder.workspace.git, builder.request.credential()
-    try:
-        require_push_access(git, pull.head, pull.head_branch, push_url(builder), credential)
-    except PushRefused as refused:
-        raise push_rejected(pull.head_branch, refused) from refused
 
 
 def _require_fork(source: PullRequestSource, forge: Forge) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from resolver.agents.readonly import REVIEWER
 from resolver.config.settings import Settings
 from resolver.config.templates import render
-from resolver.errors import ForgeError, WorkspaceError
+from resolver.errors import ForgeError
 from resolver.events import actions as a
 from resolver.events.log import Event
 from resolver.events.run_log import DONE_STATES, RunLog
@@ -47,9 +47,6 @@ MAX_COMMENTS = 25
 _IMPORTANCE = {"high": 0, "medium": 1, "low": 2}
 _WORD = re.compile(r"\w{3,}")
 
-ReadLines = Callable[[str], list[str] | None]
-"""Returns the lines of a file at the pinned head, None if there is no such text file."""
-
 
 def review_remarks(events: Iterable[Event]) -> list[Remark]:
     """Return the comments that the agent made for its last review, in order.
@@ -76,7 +73,6 @@ def place_remarks(
     remarks: Sequence[Remark],
     pull: PullRequestContext,
     own_login: str,
-    read_lines: ReadLines,
     max_comments: int = MAX_COMMENTS,
 ) -> Review:
     """Return the review with these comments.
@@ -87,9 +83,7 @@ def place_remarks(
     located = [match_diff_side(remark, pull.files) for remark in remarks]
     new = [r for r in located if not any(_repeats_thread(r, t, own_login) for t in open_threads)]
     by_importance = sorted(new, key=lambda remark: _IMPORTANCE[remark.severity])
-    chosen = [
-        _without_noop_suggestion(remark, read_lines) for remark in by_importance[:max_comments]
-    ]
+    chosen = by_importance[:max_comments]
     return Review(
         commit=pull.head,
         inline_comments=tuple(r for r in chosen if fits_in_diff(r, pull.files)),
@@ -121,22 +115,6 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.lower()))
 
 
-def _without_noop_suggestion(remark: Remark, read_lines: ReadLines) -> Remark:
-    """Return the comment without a suggestion that would change nothing.
-
-    A suggestion for lines that can't be read is kept.
-    """
-    if remark.suggestion is None:
-        return remark
-    lines = read_lines(remark.path) if remark.side == "RIGHT" else None
-    if lines is None or remark.line > len(lines):
-        return remark
-    # A suggestion has no CR line ends, even if the file has.
-    current = [line.removesuffix("\r") for line in lines[remark.first - 1 : remark.line]]
-    is_unchanged = current == [line.removesuffix("\r") for line in remark.suggestion.split("\n")]
-    return remark.model_copy(update={"suggestion": None}) if is_unchanged else remark
-
-
 @dataclass(frozen=True)
 class ReviewDraft:
     """A review that can be published.
@@ -155,12 +133,7 @@ def build_review(
     pull = workspace.pull
     if pull is None:
         return None
-    review = place_remarks(
-        review_remarks(log.state.events),
-        pull,
-        own_login,
-        lambda path: _read_lines(workspace, path),
-    )
+    review = place_remarks(review_remarks(log.state.events), pull, own_login)
     review = _with_code_links(review, code_linker(report.trigger, settings, workspace))
     number, host = report.trigger.number, report.forge_host
     rendered_comments = [
@@ -205,17 +178,6 @@ def _with_code_links(review: Review, link: Callable[[str], str]) -> Review:
             "body_comments": with_links(review.body_comments),
         }
     )
-
-
-def _read_lines(workspace: Workspace, path: str) -> list[str] | None:
-    """Return the lines of a file, None if it is missing, too large or binary."""
-    try:
-        content = workspace.read(path)
-    except WorkspaceError:
-        return None  # the file is too large
-    if content is None or b"\0" in content:
-        return None
-    return content.decode("utf-8", "replace").split("\n")
 
 
 ADDED_METHODS = frozenset({"added", "pushed", "updated"})

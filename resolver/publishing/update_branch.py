@@ -48,7 +48,6 @@ from resolver.publishing.push_to_pull_request import (
     plan_change,
     publish_to_pull_request,
     refresh_pull_request,
-    require_push,
     separate_branch,
 )
 from resolver.publishing.review_comments import readable_pull_request
@@ -106,7 +105,7 @@ def require_publishable_update(builder: CommitBuilder) -> None:
     """Raise Refused if it is known before the merge that it could not be published."""
     pull = get_pull_request(builder)
     try:
-        require_push(builder)
+        refresh_pull_request(builder)
     except BranchUnavailable as unavailable:
         if pull.is_fork:
             raise Refused(

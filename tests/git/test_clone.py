@@ -1,7 +1,6 @@
 """Tests of cloning from a URL or a checkout into the host's bare clone."""
 
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -137,24 +136,6 @@ def test_a_folder_without_a_repository_is_reported(tmp_path: Path, source: Path)
     assert "not the top of a git repository" in _fails(tmp_path / "none", tmp_path / "c").what
     inside = _fails(source / "docs", tmp_path / "c")
     assert "not the top of a git repository" in inside.what and ".git" in inside.next_step
-
-
-@pytest.mark.parametrize(
-    "filters", [["--filter=blob:none"], ["--filter=tree:0"], ["--filter=blob:none", "--sparse"]]
-)
-def test_a_partial_clone_is_named_with_the_command_that_completes_it(
-    source: Path, tmp_path: Path, filters: list[str]
-) -> None:
-    partial = tmp_path / "partial"
-    plain_git(source, "config", "uploadpack.allowFilter", "true")
-    plain_git(tmp_path, "clone", "-q", *filters, f"file://{source}", str(partial))
-    error = _fails(partial, tmp_path / "clone")
-    assert "is a partial clone" in error.what
-    command = shlex.split(error.next_step.removeprefix("fetch them: "))
-    assert command[:2] == ["git", "-C"]
-    plain_git(partial, *command[3:])
-    workspace = Workspace.clone(str(partial), tmp_path / "complete")
-    assert workspace.base == plain_git(source, "rev-parse", "HEAD")
 
 
 def test_a_repository_without_a_commit_is_reported(tmp_path: Path) -> None:

@@ -285,18 +285,6 @@ def test_comments_go_into_the_text_if_one_of_them_is_refused(
     assert (done.placed, done.in_body) == (0, 2)
 
 
-def test_a_pending_review_of_resolver_is_deleted_but_not_a_persons(
-    github: GitHubServer, pull: Issue
-) -> None:
-    github.add_review(pull, review_marker("another"), BOT, "PENDING")
-    forge_for(github).publish_review(report_on(pull), review(github, 30))
-    assert [r.state for r in pull.reviews] == ["COMMENTED"]
-    github.add_review(pull, "I am still writing", BOT, "PENDING")
-    with pytest.raises(ForgeError, match="one pending review"):
-        forge_for(github).publish_review(report_on(pull, "other"), review(github, 30))
-    assert [r.body for r in pull.reviews if r.state == "PENDING"] == ["I am still writing"]
-
-
 def test_hidden_comments_on_the_code_are_not_read(
     github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:

@@ -17,7 +17,6 @@ from resolver.github.comments.review import (
 )
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import visible
-from resolver.github.text.markers import is_review
 from resolver.models.pull_request import Remark, Review
 from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
@@ -81,7 +80,6 @@ def test_comments_outside_of_the_diff_link_to_their_lines() -> None:
         remark(side="LEFT", body="gone"),
         remark(path="../../evil", body="up"),
     )
-    assert is_review(text)
     assert f"- [`src/a.py:10-12`](<{PAGE}/src/a.py#L10-L12>)" in text
     assert f"({'<'}{PAGE}/%C3%BC%20b.py#L12>)" in text
     assert "- `src/a.py:12`" in text

@@ -87,9 +87,6 @@ class MemoryForge:
     def branches(self, prefix: str) -> set[str]:
         return {name for name in self.tips if name.startswith(prefix)}
 
-    def discard_abandoned(self, prefix: str, run: str) -> None:
-        """Do nothing: no attempt is interrupted here."""
-
     def open_head(self, branch: str) -> str | None:
         return self.tips[branch] if branch in self.pulls else None
 
@@ -100,9 +97,6 @@ class MemoryForge:
         raise UsageError(f"there is no pull request #{number}")
 
     def of_issue(self, trigger: Trigger, prefix: str) -> Any:
-        return None
-
-    def branches_at_start(self, prefix: str) -> set[str] | None:
         return None
 
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> Publication | None:

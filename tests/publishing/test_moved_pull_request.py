@@ -15,10 +15,10 @@ from resolver.git.push import fetch_tip
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Patch, Publication, PullRequest
-from resolver.publishing.branches import MAX_ATTEMPTS, BranchUnavailable
+from resolver.publishing.branches import MAX_ATTEMPTS
 from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.pull_request import propose
-from resolver.publishing.push_to_pull_request import publish_to_pull_request, require_push
+from resolver.publishing.push_to_pull_request import publish_to_pull_request
 from resolver.publishing.update_branch import (
     publish_clean_merge,
     publish_merge,
@@ -387,16 +387,6 @@ def test_a_conflict_that_the_agent_did_not_edit_leaves_the_merge_unverified(
     [conflict] = done.publication.conflicts
     assert (conflict.path, conflict.kept, conflict.untouched) == ("logo.bin", "ours", True)
     assert unedited.report_with(done).unverified == "unedited_conflict"
-
-
-def test_an_update_of_a_fork_that_the_token_can_not_push_to_is_refused(fork: Branch) -> None:
-    fork.github.add_user("eve")
-    builder = fork.builder({}, token=fork.github.token_for("eve"))
-    with pytest.raises(BranchUnavailable) as unavailable:
-        require_push(builder)
-    assert unavailable.value.reason == "rejected"
-    with pytest.raises(Refused, match="the token may not push there"):
-        require_publishable_update(builder)
 
 
 def test_an_update_of_a_fork_that_nobody_else_may_edit_is_refused(fork: Branch) -> None:

@@ -51,8 +51,7 @@ def review(
     of: PullRequestContext | None = None,
     **limits: Any,
 ) -> Any:
-    lines = [f"line {n}" for n in range(1, 60)]
-    return place_remarks(list(made), of or pull(), "bot", lambda path: lines, **limits)
+    return place_remarks(list(made), of or pull(), "bot", **limits)
 
 
 @pytest.mark.parametrize(
@@ -140,16 +139,6 @@ def test_the_most_important_come_first_and_the_rest_is_counted() -> None:
     found = review(*made, max_comments=2)
     assert [r.line for r in found.inline_comments] == [7, 6]
     assert found.left_out == 1
-
-
-def test_a_suggestion_that_changes_nothing_is_taken_out() -> None:
-    found = review(
-        remark(6, suggestion="line 6"),
-        remark(8, start_line=7, suggestion="line 7\r\nline 8"),
-        remark(9, suggestion="line 9  "),
-        remark(10, suggestion="line 10", side="LEFT"),
-    )
-    assert [r.suggestion for r in found.inline_comments] == [None, None, "line 9  ", "line 10"]
 
 
 def test_names_that_people_gave_hide_nothing_either() -> None:

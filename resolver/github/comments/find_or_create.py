@@ -4,7 +4,6 @@ Everything is looked up before it is created, so that a retry does not create it
 trust a result only if Resolver's own account wrote it.
 """
 
-import logging
 from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import TypeVar
@@ -16,15 +15,12 @@ from github.IssueComment import IssueComment
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
-from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import CachedRows, Listing
 from resolver.github.context.own_comments import own_comments, searched_since
 from resolver.github.text.markers import ending_of
 from resolver.models.run import PullRequest, Trigger
-
-logger = logging.getLogger("resolver.github")
 
 _MAX_SEARCHED_PULLS = 200
 
@@ -127,49 +123,6 @@ def describe_pull_request(pull: GitHubPullRequest) -> PullRequest:
         draft=bool(pull.draft),
         base_commit=pull.base.sha,
     )
-
-
-def abandoned_branches(repository: Repository, prefix: str, run: str) -> list[str]:
-    """Return the branches that an interrupted attempt of this run left without a pull request.
-
-    These start with `prefix`, end in a commit of the run, and never had a pull request.
-    """
-    abandoned = []
-    for name, tip in branch_tips(repository, prefix).items():
-        message = repository.get_commit(tip).commit.message
-        if f"Resolver-Run: {run}" in message.splitlines() and not _had_pull(repository, name):
-            abandoned.append(name)
-    return abandoned
-
-
-def _had_pull(repository: Repository, branch: str) -> bool:
-    owner = repository.full_name.split("/", 1)[0]
-    pulls = pulls_of(repository, state="all", head=f"{owner}:{branch}")
-    return any(pull.head.ref == branch and comes_from(pull, repository) for pull in pulls)
-
-
-def discard_abandoned_branches(
-    access: GitHubAccess, repository: Repository, prefix: str, run: str
-) -> None:
-    """Delete the branches that an interrupted attempt of the run has left. Never raises: a branch
-    that stays does no harm."""
-    try:
-        with access.wrap_errors("remove the branch of an interrupted attempt", "contents: write"):
-            for branch in abandoned_branches(repository, prefix, run):
-                name = repository.full_name
-                logger.info("removing %s of %s, left by an interrupted attempt", branch, name)
-                delete_branch(repository, branch)
-    except ForgeError as error:
-        logger.warning("%s", error.what)
-
-
-def delete_branch(repository: Repository, branch: str) -> None:
-    """Delete a branch.
-
-    The request is made directly because PyGithub's lazy GitRef uses a wrong URL.
-    """
-    path = f"{repository.url}/git/refs/heads/{quote(branch)}"
-    repository.requester.requestJsonAndCheck("DELETE", path)
 
 
 def branch_tips(repository: Repository, prefix: str) -> dict[str, str]:

@@ -61,8 +61,6 @@ class GitHubPullRequestHeads:
         own_login: str,
         newest: Callable[[int], Iterable[GitHubPullRequest]],
     ) -> None:
-        self._listed_prefix: str | None = None
-        self._listed_branches: frozenset[str] = frozenset()
         self._newest = newest
         self._access = access
         self._repository = repository
@@ -121,12 +119,6 @@ class GitHubPullRequestHeads:
                 moved=pinned.moved,
             )
 
-    def branches_at_start(self, prefix: str) -> set[str] | None:
-        """Return the branches that `of_issue` has listed; see `PullRequestHeads`."""
-        if self._listed_prefix is None or not prefix.startswith(self._listed_prefix):
-            return None
-        return {name for name in self._listed_branches if name.startswith(prefix)}
-
     def _newest_open_pull(self, issue: int, prefix: str) -> GitHubPullRequest | None:
         return max(self._open_pulls(issue, prefix), key=lambda pull: pull.number, default=None)
 
@@ -136,9 +128,7 @@ class GitHubPullRequestHeads:
         They are found by branch name, so that the number of other open pull requests does not
         matter.
         """
-        branches = branch_tips(self._repository, prefix)
-        self._listed_prefix, self._listed_branches = prefix, frozenset(branches)
-        for branch in islice(branches, MAX_BRANCHES):
+        for branch in islice(branch_tips(self._repository, prefix), MAX_BRANCHES):
             pull = open_pull_request_of(self._repository, branch)
             if pull and self._is_for(pull, issue):
                 yield pull

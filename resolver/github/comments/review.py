@@ -29,7 +29,7 @@ from resolver.github.comments.report import Report
 from resolver.github.comments.templates import render_comment, safe
 from resolver.github.text.comment_markdown import MAX_BODY, safe_markdown
 from resolver.github.text.markdown import code_span, fence, shorten_text, visible
-from resolver.github.text.markers import is_review, review_marker
+from resolver.github.text.markers import review_marker
 from resolver.models.pull_request import (
     PublishedReview,
     Remark,
@@ -157,15 +157,12 @@ MAX_COUNTED_COMMENTS = 100
 _MAX_SEARCHED_REVIEWS = 500
 """Number of newest reviews of a pull request that are searched for Resolver's own."""
 
-_PENDING_STATE = "PENDING"
-
 
 def find_review(pull: PullRequest, own_login: str, key: str) -> PullRequestReview | None:
     """Return Resolver's published review for the request with this key, or None."""
     marker = review_marker(key)
     for review in _newest_reviews(pull):
-        is_own = is_by(review, own_login)
-        if is_own and review.state != _PENDING_STATE and (review.body or "").startswith(marker):
+        if is_by(review, own_login) and (review.body or "").startswith(marker):
             return review
     return None
 
@@ -224,7 +221,6 @@ class ReviewPublisher:
         all comments in its body.
         """
         review = versions[0]
-        self._discard_draft()
         try:
             return self._send(review, 0)
         except github.GithubException as error:
@@ -269,18 +265,6 @@ class ReviewPublisher:
         if remark.first != remark.line:
             comment |= {"start_line": remark.first, "start_side": remark.side}
         return comment
-
-    def _discard_draft(self) -> None:
-        """Delete the pending review that a killed attempt left.
-
-        GitHub allows one pending review per account and pull request, so it would block the new
-        one. A pending review without Resolver's marker belongs to a person who uses the same
-        account and is kept.
-        """
-        for review in _newest_reviews(self._pull):
-            is_own = is_by(review, self._own_login)
-            if is_own and review.state == _PENDING_STATE and is_review(review.body or ""):
-                review.delete()
 
 
 def _newest_reviews(pull: PullRequest) -> Iterator[PullRequestReview]:

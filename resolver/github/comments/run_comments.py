@@ -178,17 +178,6 @@ class RunComments:
         self._searched[number] = listed  # for `close_killed_runs`
         return comment.id
 
-    def begin(self, progress: RunProgress) -> None:
-        """Create the run's comment unless it exists."""
-        issue, operation = self._issue(progress.trigger), self._describe_write(progress.trigger)
-        find_or_create.write_once(
-            self._access,
-            operation,
-            "issues: write",
-            lambda: own_comments.comment_of_run(issue, self._own_login, progress.trigger),
-            lambda: issue.create_comment(progress_body(progress)),
-        )
-
     def close_killed_runs(self, progress: RunProgress) -> None:
         """See `ProgressWriter.close_killed_runs`."""
         trigger = progress.trigger

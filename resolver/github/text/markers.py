@@ -54,7 +54,6 @@ _RUN_MARKER = re.compile(
     r"(?: by=([0-9A-Za-z-]{1,60}) since=([0-9]{8}T[0-9]{6}Z) until=([0-9]{8}T[0-9]{6}Z)"
     r"(?: job=([1-9][0-9]{0,19}\.[1-9][0-9]{0,4}(?:\.[0-9a-f]{8}\.[0-9a-f]{8})?))?)? -->"
 )
-_REVIEW_MARKER = re.compile(r"<!-- resolver:review key=[0-9a-f]{40} -->")
 _THREAD_MARKER = re.compile(
     r"<!-- resolver:thread key=([0-9a-f]{40}) thread=[0-9a-f]{40}( whole)? -->"
 )
@@ -199,11 +198,6 @@ def is_thread_reply(body: str, key: str, *, is_only_response: bool = False) -> b
     return (
         match is not None and match[1] == _digest(key) and (bool(match[2]) or not is_only_response)
     )
-
-
-def is_review(body: str) -> bool:
-    """Return True if `body` belongs to a review by Resolver, for any request."""
-    return _REVIEW_MARKER.match(body) is not None
 
 
 def ending_of(body: str, key: str) -> Ending | None:
