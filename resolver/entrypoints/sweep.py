@@ -191,7 +191,7 @@ class Sweep:
         labeling = labeled.labeling(issue)
         trigger = self._trigger(issue, labeling)
         if isinstance(trigger, IgnoredEvent):
-            url = labeling.pull_request if labeling else ""
+            url = (labeling.pull_request if labeling else None) or ""
             return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, trigger.reason, url)
         assert labeling is not None
         candidates = (trigger, with_later_time(trigger, issue, labeling))

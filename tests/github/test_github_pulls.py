@@ -294,4 +294,4 @@ def test_hidden_comments_on_the_code_are_not_read(
     task, found = read(github, make_request())
     assert [words.body for thread in found.threads for words in thread.comments] == ["why?"]
     assert found.reviews == ()
-    assert "on its code: 2 comments hidden as spam, abuse or off-topic" in task.left_out
+    assert "2 comments hidden as spam, abuse or off-topic" in task.left_out

@@ -38,7 +38,6 @@ LABELING = Labeling(
     at=AT,
     edited_at=None,
     is_open=True,
-    pull_request="",
 )
 PUBLISHED = Publication(branch="agent/1", commit="d" * 40, pull_request=PULL)
 PAGE = "https://github.com/octo/calc/issues/1#issuecomment-9"

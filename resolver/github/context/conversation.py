@@ -20,6 +20,7 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import VIEWER_FIELDS, Viewer
 from resolver.github.client.answers import (
     ApiAnswer,
+    AuthorAccount,
     AuthoredAnswer,
     CommitOid,
     Nodes,
@@ -27,6 +28,7 @@ from resolver.github.client.answers import (
     TitleChange,
 )
 from resolver.github.client.resources import query_graphql
+from resolver.github.events.payloads import Label
 from resolver.models.pull_request import Side
 
 MAX_PAGES = 20
@@ -214,16 +216,8 @@ class _Naming(ApiAnswer):
     source: _Source | None = None
 
 
-class _Name(ApiAnswer):
-    name: str
-
-
 class _Title(ApiAnswer):
     title: str
-
-
-class _Login(ApiAnswer):
-    login: str
 
 
 class Subject(AuthoredAnswer):
@@ -234,9 +228,9 @@ class Subject(AuthoredAnswer):
     title: str
     url: str
     closed: bool
-    labels: Nodes[_Name] = ()
+    labels: Nodes[Label] = ()
     milestone: _Title | None = None
-    assignees: Nodes[_Login] = ()
+    assignees: Nodes[AuthorAccount] = ()
     renamed: Nodes[TitleChange] = ()
     naming: Nodes[_Naming] = ()
     closers: Nodes[_Closer] = ()

@@ -10,9 +10,10 @@ https://docs.github.com/en/rest/actions/workflow-jobs#download-job-logs-for-a-wo
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, TypeVar
 
 from github.Repository import Repository
@@ -23,12 +24,11 @@ from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.downloads import Download, DownloadRefusal, download
 from resolver.github.client.resources import read_pages
-from resolver.github.context.visibility import utc
+from resolver.github.context.visibility import SeenTexts, utc
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import without_pictures
 from resolver.github.text.markdown import shorten_text, visible
 from resolver.models.issue_context import Annotation, FailedCheck
-from resolver.models.run import Trigger, TriggerKind
 from resolver.security.formats import find_credentials
 
 MAX_LINE_CHARACTERS = 400
@@ -161,109 +161,90 @@ _Answered = TypeVar("_Answered")
 class FailedCheckReader:
     """Reads the checks of one repository.
 
-    What can't be read is added to `left_out`; it doesn't prevent the work.
+    What can't be read is added to `texts.left_out`; it doesn't prevent the work.
     """
 
     access: GitHubAccess
     repository: Repository
-    trigger: Trigger
+    texts: SeenTexts
 
-    def failed(self, commit: str, left_out: list[str]) -> tuple[FailedCheck, ...]:
+    def failed(self, commit: str) -> tuple[FailedCheck, ...]:
         """Return the checks that had failed at the time of the request, the requested one first."""
         short_commit = commit[:12]
-        ended_runs = self._read_or_report(
-            f"the checks of {short_commit}", lambda: self._runs(commit), left_out
+        runs = self._read_or_report(f"the checks of {short_commit}", lambda: self._runs(commit))
+        statuses = self._read_or_report(
+            f"the statuses of {short_commit}", lambda: self._statuses(commit)
         )
-        current_statuses = self._read_or_report(
-            f"the statuses of {short_commit}", lambda: self._statuses(commit), left_out
-        )
-        runs = [run for run in ended_runs or () if run.conclusion in _FAILED_CONCLUSIONS]
-        statuses = [
-            status for status in current_statuses or () if status.state in {"failure", "error"}
+        failed = [run for run in runs or () if run.conclusion in _FAILED_CONCLUSIONS]
+        readers = [(run.name, partial(self._check, run)) for run in failed]
+        readers += [
+            (status.context, partial(_check_of_status, status))
+            for status in statuses or ()
+            if status.state in {"failure", "error"}
         ]
-        requested_check = self.trigger.check
-        runs.sort(key=lambda run: run.name != requested_check)
-        statuses.sort(key=lambda status: status.context != requested_check)
-        unread_count = len(runs) + len(statuses) - MAX_CHECKS
-        if unread_count > 0:
-            left_out.append(f"{unread_count} more checks that failed")
-        checks = [self._check(run, left_out) for run in runs[:MAX_CHECKS]]
-        checks += [_status(status) for status in statuses[: MAX_CHECKS - len(checks)]]
-        return tuple(sorted(checks, key=lambda check: check.name != requested_check))
+        readers.sort(key=lambda reader: reader[0] != self.texts.trigger.check)
+        if len(readers) > MAX_CHECKS:
+            self.texts.left_out.append(f"{len(readers) - MAX_CHECKS} more checks that failed")
+        return tuple(read() for _, read in readers[:MAX_CHECKS])
 
-    def _read_or_report(
-        self, resource: str, read: Callable[[], _Answered], left_out: list[str]
-    ) -> _Answered | None:
-        """Return what `read` returns. On a ForgeError, report it in `left_out` and return None."""
+    def _read_or_report(self, resource: str, read: Callable[[], _Answered]) -> _Answered | None:
+        """Return what `read` returns. If it can't be read, report that and return None."""
         try:
             with self.access.wrap_errors(f"read {resource}", "checks: read, actions: read"):
                 return read()
         except ForgeError as error:
-            left_out.append(error.what)
-            return None
+            self.texts.left_out.append(error.what)
+        except DownloadRefusal as refusal:
+            self.texts.left_out.append(f"{resource}: {refusal}")
+        return None
 
-    def _runs(self, commit: str) -> list[_Run]:
+    def _runs(self, commit: str) -> Collection[_Run]:
         """Return the newest attempt of each check that had ended at the time of the request."""
-        newest: dict[tuple[str, str, int], _Run] = {}
-        for page in self._pages(f"/commits/{commit}/check-runs", filter="all"):
-            page_runs, _ = read_rows(_Run, page["check_runs"])
-            for run in page_runs:
-                if run.completed_at is None or self._is_late(run.completed_at):
-                    continue
-                earlier = newest.get(run.kind)
-                if (
-                    earlier is None
-                    or (earlier.completed_at or run.completed_at) <= run.completed_at
-                ):
-                    newest[run.kind] = run
-        return list(newest.values())
+        pages = self._pages(f"/commits/{commit}/check-runs", filter="all")
+        runs = [run for page in pages for run in read_rows(_Run, page["check_runs"])[0]]
+        ended = [(run.completed_at, run) for run in runs if run.completed_at]
+        ended.sort(key=lambda item: item[0])
+        return {run.kind: run for moment, run in ended if not self._is_late(moment)}.values()
 
-    def _statuses(self, commit: str) -> list[_Status]:
+    def _statuses(self, commit: str) -> Collection[_Status]:
         """Return the newest status of each context at the time of the request."""
-        newest: dict[str, _Status] = {}
-        for page in self._pages(f"/commits/{commit}/statuses"):
-            page_statuses, _ = read_rows(_Status, page)
-            for status in page_statuses:
-                # GitHub lists statuses newest first, so the first one of a context counts.
-                if not self._is_late(status.created_at):
-                    newest.setdefault(status.context, status)
-        return list(newest.values())
+        pages = self._pages(f"/commits/{commit}/statuses")
+        statuses = [status for page in pages for status in read_rows(_Status, page)[0]]
+        # GitHub lists statuses newest first, so the first one of a context counts.
+        seen = [status for status in statuses if not self._is_late(status.created_at)]
+        return {status.context: status for status in reversed(seen)}.values()
 
     def _is_late(self, moment: datetime) -> bool:
-        trigger = self.trigger
-        return trigger.kind is not TriggerKind.COMMAND_LINE and utc(moment) > trigger.at
+        # A check that ended in the second of the request counts.
+        return not self.texts.is_now and utc(moment) > self.texts.trigger.at
 
-    def _check(self, run: _Run, left_out: list[str]) -> FailedCheck:
-        output = f"{run.output.title or ''}\n\n{run.output.summary or ''}"
-        cleaned = strip_hidden(output)
-        if cleaned.removed:
-            left_out.append(
-                f"hidden in the output of {_one_line(run.name)}: {', '.join(cleaned.removed)}"
-            )
-        is_job = run.app is not None and run.app.slug == "github-actions"
-        step, log = self._job(run, left_out) if is_job else ("", "")
+    def _check(self, run: _Run) -> FailedCheck:
+        name = _one_line(run.name)
+        text = f"{run.output.title or ''}\n\n{run.output.summary or ''}"
+        summary = self.texts.clean(text, f"the output of {name}")
+        step, log = ("", "")
+        if run.app is not None and run.app.slug == "github-actions":
+            step, log = self._job(run, name)
         return FailedCheck(
-            name=_one_line(run.name),
+            name=name,
             conclusion=run.conclusion or "",
             url=run.html_url or run.details_url or "",
             step=step,
-            summary=_clean_text(output, MAX_SUMMARY_CHARACTERS),
-            annotations=self._annotations(run, left_out) if run.output.annotations_count else (),
+            summary=_without_secrets(summary, MAX_SUMMARY_CHARACTERS),
+            annotations=self._annotations(run, name) if run.output.annotations_count else (),
             log=log,
         )
 
-    def _annotations(self, run: _Run, left_out: list[str]) -> tuple[Annotation, ...]:
+    def _annotations(self, run: _Run, name: str) -> tuple[Annotation, ...]:
         """Return the annotations of a check, failures first."""
         path = f"{self.repository.url}/check-runs/{run.id}/annotations"
-        resource = f"the annotations of {_one_line(run.name)}"
         answer = self._read_or_report(
-            resource, lambda: read_rows(_Annotation, self._get(path, {"per_page": 100})), left_out
+            f"the annotations of {name}",
+            lambda: read_rows(_Annotation, self._get(path, {"per_page": 100})),
         )
-        annotations, _ = answer or ([], 0)
+        annotations = answer[0] if answer else []
         order = {"failure": 0, "warning": 1}
-        ordered = sorted(
-            annotations, key=lambda annotation: order.get(annotation.annotation_level or "", 2)
-        )
+        annotations.sort(key=lambda annotation: order.get(annotation.annotation_level or "", 2))
         return tuple(
             Annotation(
                 path=_one_line(annotation.path),
@@ -273,47 +254,36 @@ class FailedCheckReader:
                     f"{annotation.title or ''}\n{annotation.message or ''}", MAX_MESSAGE_CHARACTERS
                 ),
             )
-            for annotation in ordered[:MAX_ANNOTATIONS]
+            for annotation in annotations[:MAX_ANNOTATIONS]
         )
 
-    def _job(self, run: _Run, left_out: list[str]) -> tuple[str, str]:
+    def _job(self, run: _Run, name: str) -> tuple[str, str]:
         """Return the name of the failed step and the log of the job that the check belongs to.
 
         The id of a job is taken from the URL of the check, else it is the id of the check run.
         """
         match = _JOB.search(run.details_url or "")
         path = f"{self.repository.url}/actions/jobs/{match[1] if match else run.id}"
-        resource = f"the steps of {_one_line(run.name)}"
-        job = self._read_or_report(resource, lambda: _Job.model_validate(self._get(path)), left_out)
-        failed_steps = (
-            [step.name for step in job.steps if step.conclusion in _FAILED_CONCLUSIONS]
-            if job
-            else []
+        job = self._read_or_report(
+            f"the steps of {name}", lambda: _Job.model_validate(self._get(path))
         )
-        return _one_line(failed_steps[0]) if failed_steps else "", self._log(run, path, left_out)
+        log = self._read_or_report(f"the log of {name}", lambda: self._download(f"{path}/logs"))
+        steps = job.steps if job else []
+        failed = [step.name for step in steps if step.conclusion in _FAILED_CONCLUSIONS]
+        text = (log or b"").decode("utf-8", "replace")
+        return _one_line(failed[0]) if failed else "", cut_log(
+            text, MAX_LOG_CHARACTERS, _without_credentials
+        )
 
-    def _log(self, run: _Run, path: str, left_out: list[str]) -> str:
-        """Download the log. GitHub redirects to a URL on another host, valid for one minute."""
-        limits = Download(MAX_LOG_BYTES, self.access.timeout, tail_bytes=LOG_TAIL_BYTES)
-        resource = f"the log of {_one_line(run.name)}"
-
-        def read() -> bytes:
-            return download(
-                f"{path}/logs",
-                limits,
-                token_for=lambda url: self.access.token if url == f"{path}/logs" else "",
-                # Every redirect is followed, because GitHub's own API names the host.
-                is_allowed=lambda _: True,
-                retry=self.access.retry(),
-            )
-
-        try:
-            data = self._read_or_report(resource, read, left_out)
-        except DownloadRefusal as refusal:
-            left_out.append(f"{resource}: {refusal}")
-            return ""
-        return cut_log(
-            (data or b"").decode("utf-8", "replace"), MAX_LOG_CHARACTERS, _without_credentials
+    def _download(self, path: str) -> bytes:
+        """Download a log. GitHub redirects to a URL on another host, valid for one minute."""
+        return download(
+            path,
+            Download(MAX_LOG_BYTES, self.access.timeout, tail_bytes=LOG_TAIL_BYTES),
+            token_for=lambda url: self.access.token if url == path else "",
+            # Every redirect is followed, because GitHub's own API names the host.
+            is_allowed=lambda _: True,
+            retry=self.access.retry(),
         )
 
     def _get(self, path: str, query: dict[str, Any] | None = None) -> Any:
@@ -325,7 +295,7 @@ class FailedCheckReader:
         return read_pages(self.repository.requester, url, query, _MAX_PAGES)
 
 
-def _status(status: _Status) -> FailedCheck:
+def _check_of_status(status: _Status) -> FailedCheck:
     return FailedCheck(
         name=_one_line(status.context),
         conclusion=status.state,
@@ -339,8 +309,11 @@ def _one_line(text: str) -> str:
 
 
 def _clean_text(text: str, limit: int) -> str:
-    cleaned = without_pictures(strip_hidden(text).text.strip())
-    return shorten_text(_without_credentials(cleaned), limit)
+    return _without_secrets(strip_hidden(text).text.strip(), limit)
+
+
+def _without_secrets(cleaned: str, limit: int) -> str:
+    return shorten_text(_without_credentials(without_pictures(cleaned)), limit)
 
 
 def _without_credentials(text: str) -> str:

@@ -4,16 +4,14 @@ Source: https://docs.github.com/en/rest/issues/events (`labeled`, `unlabeled`, `
 """
 
 import logging
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
-from itertools import chain, islice
+from itertools import islice
 from typing import Any
 
 from github.Reaction import Reaction
 from github.Repository import Repository
-from pydantic import AwareDatetime, Field, TypeAdapter
+from pydantic import AwareDatetime, Field
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
@@ -23,7 +21,7 @@ from resolver.github.client.resources import PAGE_SIZE, Listing, query_repositor
 from resolver.github.context.own_comments import comment_of_run
 from resolver.github.context.visibility import utc
 from resolver.github.events.payloads import Issue, Label, User
-from resolver.github.text.markers import find_active_run, parse_pull_request_marker
+from resolver.github.text.markers import find_active_run
 from resolver.models.run import Trigger
 
 logger = logging.getLogger("resolver.github")
@@ -33,9 +31,6 @@ MAX_ISSUES = 1000
 
 MAX_EVENTS = 100
 """Number of the newest changes of labels and titles that are read."""
-
-MAX_PULLS = 1000
-"""Maximum number of open pull requests that are searched for Resolver's own."""
 
 MAX_REACTIONS = 500
 """Maximum number of reactions to an issue that are read."""
@@ -48,7 +43,7 @@ query($owner: String!, $name: String!, $number: Int!) {{
   repository(owner: $owner, name: $name) {{ issue(number: $number) {{
     state lastEditedAt
     closers: closedByPullRequestsReferences(first: 20) {{
-      nodes {{ number url state author {{ login }} repository {{ nameWithOwner }} }}
+      nodes {{ number url state author {{ __typename login }} repository {{ nameWithOwner }} }}
     }}
     events: timelineItems(
       itemTypes: [LABELED_EVENT, UNLABELED_EVENT, RENAMED_TITLE_EVENT], last: {MAX_EVENTS}
@@ -75,9 +70,8 @@ class Labeling:
     at: when it was added.
     edited_at: when the title or text was last changed, None for never.
     is_open: True if the issue is open now.
-    pull_request: URL of the open pull request that Resolver made for the issue, else of another
-        open one that closes it, "" for none.
-    pull_request_by: login of the author of that pull request, "" if it is Resolver's own.
+    pull_request: URL of an open pull request that closes it, None if there is none.
+    pull_request_by: login of the author of that pull request.
     """
 
     label: str
@@ -85,8 +79,8 @@ class Labeling:
     at: datetime
     edited_at: datetime | None
     is_open: bool
-    pull_request: str
-    pull_request_by: str = ""
+    pull_request: str | None = None
+    pull_request_by: str | None = None
 
 
 class _Labeler(AuthorAccount):
@@ -121,17 +115,8 @@ class _State(ApiAnswer):
     edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
 
 
-class _Pull(ApiAnswer):
-    html_url: str
-    body: str | None = None
-    user: User | None = None
-
-
-_PULLS = TypeAdapter(list[_Pull])
-
-
 class LabeledIssues:
-    """Reads the issues with one label. own_login: Resolver's, to find its pull requests."""
+    """Reads the issues with one label. own_login: Resolver's."""
 
     def __init__(
         self, access: GitHubAccess, repository: Repository, label: str, own_login: str
@@ -143,10 +128,12 @@ class LabeledIssues:
 
     def oldest_first(self) -> list[Issue]:
         """Return the open issues with the label, without pull requests. Raises ForgeError."""
-        query = {"state": "open", "sort": "created", "direction": "asc"}
+        query = {"state": "open", "sort": "created", "direction": "asc", "labels": self._label}
+        url = f"{self._repository.url}/issues"
         with self._convert_errors(f"list the issues labeled {self._label}", "issues: read"):
-            rows = list(self._rows("issues", {**query, "labels": self._label}, MAX_ISSUES))
-            issues, invalid_count = read_rows(Issue, rows)
+            # PyGithub's objects would send another request for each row that is read.
+            pages = read_pages(self._repository.requester, url, query, MAX_ISSUES // PAGE_SIZE)
+            issues, invalid_count = read_rows(Issue, [row for page in pages for row in page])
         if invalid_count:
             logger.warning(
                 "%s issues of %s can't be read", invalid_count, self._repository.full_name
@@ -172,8 +159,8 @@ class LabeledIssues:
         last_event = about_label[-1] if about_label else None
         if last_event is None or last_event.kind != "LabeledEvent" or last_event.label is None:
             return None
-        closer = self._closer(state)
-        own_pull_url = self._own_pulls.get(issue.number, "")
+        open_closers = (closer for closer in state.closers if closer.state == "OPEN")
+        closer = next((c for c in open_closers if c.repository.is_same(full_name)), None)
         renamed_at = [e.created_at for e in state.events if e.kind == "RenamedTitleEvent"]
         return Labeling(
             label=last_event.label.name,
@@ -181,8 +168,8 @@ class LabeledIssues:
             at=last_event.created_at,
             edited_at=max([*renamed_at, *filter(None, [state.edited_at])], default=None),
             is_open=state.state == "OPEN",
-            pull_request=own_pull_url or (closer.url if closer else ""),
-            pull_request_by="" if own_pull_url or closer is None else _login(closer),
+            pull_request=closer.url if closer else None,
+            pull_request_by=closer.author.name if closer and closer.author else None,
         )
 
     def active_since(self, *triggers: Trigger) -> datetime | None:
@@ -212,42 +199,8 @@ class LabeledIssues:
                     return active_run.since if active_run else None
             return started_at
 
-    def _closer(self, state: _State) -> _Closer | None:
-        """Return an open pull request of this repository that closes the issue, by any author."""
-        own_name = self._repository.full_name
-        for closer in state.closers:
-            if closer.state == "OPEN" and closer.repository.is_same(own_name):
-                return closer
-        return None
-
     def _is_about_label(self, event: _Event) -> bool:
         return event.label is not None and event.label.name.casefold() == self._label.casefold()
 
-    @cached_property
-    def _own_pulls(self) -> dict[int, str]:
-        """URLs of Resolver's open pull requests, by the number of the issue they were made for."""
-        with self._convert_errors("list the open pull requests", "pull-requests: read"):
-            rows = _PULLS.validate_python(list(self._rows("pulls", {"state": "open"}, MAX_PULLS)))
-        own_rows = [
-            row for row in rows if row.user and row.user.login.casefold() == self._own_login
-        ]
-        runs_and_urls = [
-            (parse_pull_request_marker(row.body or ""), row.html_url) for row in own_rows
-        ]
-        return {run[0]: url for run, url in runs_and_urls if run is not None}
-
-    def _rows(self, path: str, query: dict[str, str], max_rows: int) -> Iterator[dict[str, Any]]:
-        """Return the rows of a listing, up to `max_rows`.
-
-        It bypasses PyGithub's objects, which would send another request for each row that is read.
-        """
-        url = f"{self._repository.url}/{path}"
-        pages = read_pages(self._repository.requester, url, query, max_rows // PAGE_SIZE)
-        return chain.from_iterable(pages)
-
     def _convert_errors(self, operation: str, permission: str) -> Any:
         return self._access.wrap_errors(f"{operation} in {self._repository.full_name}", permission)
-
-
-def _login(closer: _Closer) -> str:
-    return closer.author.login if closer.author else "ghost"

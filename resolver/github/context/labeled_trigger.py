@@ -35,10 +35,9 @@ def labeled_trigger(
         return IgnoredEvent("the label was removed in the meantime")
     if not labeling.is_open:
         return IgnoredEvent("the issue was closed in the meantime")
-    if labeling.pull_request_by:
-        return IgnoredEvent(f"an open pull request of {labeling.pull_request_by} closes it")
     if labeling.pull_request:
-        return IgnoredEvent("it has an open pull request")
+        author = labeling.pull_request_by or "ghost"
+        return IgnoredEvent(f"an open pull request of {author} closes it")
     labeler = labeling.by
     if labeler is None:
         return IgnoredEvent("the account that added the label no longer exists")

@@ -5,12 +5,11 @@ Resolver's prefix. Source for the qualifiers of the search:
 https://docs.github.com/en/search-github/searching-on-github/searching-issues-and-pull-requests
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, BeforeValidator, Field
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import ApiAnswer, AuthorAccount, Nodes, RepositoryName
@@ -35,34 +34,17 @@ _SEARCH = """query($owner: String!, $name: String!, $query: String!, $cursor: St
 }"""
 
 
-_STATES: Mapping[str, Literal["open", "closed", "merged"]] = {
-    "OPEN": "open",
-    "CLOSED": "closed",
-    "MERGED": "merged",
-}
-
-
-@dataclass(frozen=True)
-class OwnPullRequest:
+class OwnPullRequest(ApiAnswer):
     """A pull request that Resolver opened. ended_at: when it was merged or closed; None if it is
     open."""
 
     number: int
     title: str
     url: str
-    state: Literal["open", "closed", "merged"]
-    created_at: datetime
-    ended_at: datetime | None = None
-
-
-class _FoundPullRequest(ApiAnswer):
-    number: int
-    title: str
-    url: str
-    state: Literal["OPEN", "CLOSED", "MERGED"]
+    state: Annotated[Literal["open", "closed", "merged"], BeforeValidator(str.lower)]
     created_at: AwareDatetime = Field(alias="createdAt")
-    closed_at: AwareDatetime | None = Field(alias="closedAt", default=None)
-    author: AuthorAccount | None = None
+    ended_at: AwareDatetime | None = Field(alias="closedAt", default=None)
+    account: AuthorAccount | None = Field(alias="author", default=None)
     branch: str = Field(alias="headRefName")
     source: RepositoryName | None = Field(alias="headRepository", default=None)
 
@@ -74,7 +56,7 @@ class _PageInfo(ApiAnswer):
 
 class _FoundPage(ApiAnswer):
     info: _PageInfo = Field(alias="pageInfo")
-    nodes: Nodes[_FoundPullRequest] = ()
+    nodes: Nodes[OwnPullRequest] = ()
 
 
 def find_own_pull_requests(
@@ -92,26 +74,19 @@ def find_own_pull_requests(
         f"list Resolver's pull requests in {repository}", "pull-requests: read"
     ):
         own = [
-            OwnPullRequest(
-                found.number,
-                found.title,
-                found.url,
-                _STATES[found.state],
-                found.created_at,
-                found.closed_at,
-            )
-            for found in _search(access, repository, query)
-            if found.branch.startswith(prefix)
-            and found.created_at >= since
-            and found.author is not None
-            and found.author.name.casefold() == login.casefold()
-            and found.source is not None
-            and found.source.is_same(repository)
+            pull
+            for pull in _search(access, repository, query)
+            if pull.branch.startswith(prefix)
+            and pull.created_at >= since
+            and pull.account is not None
+            and pull.account.name.casefold() == login.casefold()
+            and pull.source is not None
+            and pull.source.is_same(repository)
         ]
     return sorted(own, key=lambda pull: pull.number, reverse=True)
 
 
-def _search(access: GitHubAccess, repository: str, query: str) -> Iterator[_FoundPullRequest]:
+def _search(access: GitHubAccess, repository: str, query: str) -> Iterator[OwnPullRequest]:
     owner, _, name = repository.partition("/")
     variables = {"owner": owner, "name": name, "query": query}
     cursor: str | None = None

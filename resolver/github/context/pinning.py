@@ -7,7 +7,7 @@ Source: https://docs.github.com/en/rest/repos/repos#list-repository-activities
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import github
@@ -67,7 +67,10 @@ def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> 
     head = str(pull["head"]["sha"])
     if trigger.head:
         return _describe_pinned_head(trigger.head, head, on_code=trigger.kind in _REVIEW_KINDS)
-    if trigger.kind is TriggerKind.COMMAND_LINE or _parse_time(pull.get("updated_at")) < trigger.at:
+    if (
+        trigger.kind is TriggerKind.COMMAND_LINE
+        or datetime.fromisoformat(pull["updated_at"]) < trigger.at
+    ):
         return PinnedHead(head)
     source = pull["head"].get("repo")
     if source is None:
@@ -145,14 +148,3 @@ def pushers(repository: Repository, source: str, branch: str) -> dict[str, str]:
     """
     pushes = _newest_pushes(repository, source, branch)
     return {push.after: push.actor.login if push.actor else "" for push in pushes}
-
-
-def _parse_time(text: Any) -> datetime:
-    """Return a time of the API. If there is none, return one in the far future.
-
-    Such a pull request counts as updated since the request, so its pushes are checked.
-    """
-    try:
-        return datetime.fromisoformat(str(text)).astimezone(UTC)
-    except ValueError:
-        return datetime.max.replace(tzinfo=UTC)

@@ -6,7 +6,6 @@ comments are read.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -19,19 +18,17 @@ from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.resources import Listing, PolledReader
 from resolver.github.context.conversation import Conversation, RemarkText, Subject
-from resolver.github.context.issue_context import IssueContextReader
+from resolver.github.context.failed_checks import FailedCheckReader
+from resolver.github.context.pictures import PictureHosts, PictureReader
 from resolver.github.context.pull_request import read_pull
-from resolver.github.context.visibility import (
-    describe_minimized,
-    is_unwanted,
-    reason_unseen,
-    utc,
-)
+from resolver.github.context.related_issues import RelatedIssueReader
+from resolver.github.context.visibility import SeenTexts, count_comments, reason_unseen, utc
 from resolver.github.events.payloads import IssueComment as CommentPayload
 from resolver.github.text.hidden_text import strip_hidden
-from resolver.github.text.links import PictureLinks, without_pictures
+from resolver.github.text.links import without_pictures
 from resolver.github.text.markdown import shorten_text
-from resolver.github.text.markers import is_of_run, run_message_in, without_markers
+from resolver.github.text.markers import is_of_run, run_message_in
+from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import Command, Comment, Snapshot, Task, Trigger, TriggerKind
 from resolver.models.truncate import shorten_thread
 
@@ -40,9 +37,6 @@ MAX_COMMENT_CHARACTERS = 20_000
 
 MAX_OWN_COMMENT_CHARACTERS = 4_000
 """Maximum number of characters of a comment by Resolver."""
-
-MAX_NAMED_LATE_COMMENTS = 5
-"""Maximum number of comments after the request that are named one by one, with their authors."""
 
 MAX_CONVERSATION_CHARACTERS = 200_000
 """Maximum number of characters of all comments together. Those in the middle are left out first."""
@@ -61,46 +55,62 @@ def read_task(
 ) -> Task:
     """Return the Task of a trigger. Of Resolver's comments, only questions and answers are used.
 
-    conversation: of the issue or pull request that is worked on. Raises ForgeError if the
-    repository has moved or is empty, or the issue is closed. Raises Refused for a command that
-    exists only on pull requests, and if the commit that the request was about can't be determined.
+    conversation: of the issue or pull request that is worked on. picture_hosts: hosts of pictures
+    in addition to GitHub's own, with their port if it is not the default.
+
+    Raises ForgeError if the repository has moved or is empty, or the issue is closed. Raises
+    Refused for a command that exists only on pull requests, and if the commit that the request was
+    about can't be determined.
     """
-    subject, full_name = conversation.subject, conversation.repository
+    subject, name = conversation.subject, conversation.repository
     _check_subject(conversation, trigger)
-    with access.wrap_errors(f"read issue {subject.number} of {full_name}", "issues: read"):
-        left_out: list[str] = []
-        links = PictureLinks()
-        path = f"{repository.url}/issues"
-        snapshot = _issue_text(subject, trigger, own_login, path, links, left_out)
-        comments = _chosen_comments(conversation, trigger, own_login, path, links, left_out)
-        pull = None
-        if subject.is_pull_request:
-            pull = read_pull(access, repository, conversation, trigger, own_login, links, left_out)
-        text = links.take(
-            trigger.instruction, "in the request", f"{path}/{subject.number}", trigger.actor.login
-        )
-        reader = IssueContextReader(access, repository, trigger, subject, own_login, picture_hosts)
-        issue_context = reader.read(snapshot, comments, links, pull, left_out)
-        is_pull = trigger.is_pull_request or pull is not None
-        return Task(
-            trigger=trigger.model_copy(update={"is_pull_request": is_pull, "instruction": text}),
-            title=snapshot.title,
-            body=snapshot.body,
-            author=snapshot.author,
-            association=subject.association,
-            url=subject.url,
-            labels=snapshot.labels or (),
-            milestone=snapshot.milestone,
-            assignees=snapshot.assignees,
-            comments=comments,
-            references=issue_context.references,
-            pictures=issue_context.pictures,
-            checks=issue_context.checks,
-            left_out=tuple(left_out),
-            base_branch=pull.base_branch if pull else conversation.default_branch,
-            pull=pull,
-            source=f"{access.server_url.rstrip('/')}/{full_name}.git",
-        )
+    texts, path = SeenTexts(trigger, own_login), f"{repository.url}/issues"
+    subject_path = f"{path}/{subject.number}"
+    snapshot = _issue_text(subject, texts, subject_path)
+    comments = _chosen_comments(conversation, texts, path)
+    pull = None
+    if subject.is_pull_request:
+        pull = read_pull(access, repository, conversation, texts)
+    texts.report_unused_remarks()
+    instruction = texts.links.take(
+        trigger.instruction, "in the request", subject_path, trigger.actor.login
+    )
+    # A run can work without the following: what can't be read is reported.
+    related = RelatedIssueReader(access, name, subject, texts)
+    said = [comment.body for comment in reversed(comments) if not comment.is_ours]
+    references = related.read(
+        [trigger.instruction, snapshot.title, snapshot.body, *said, *_review_texts(pull)],
+        [issue.number for issue in pull.closes] if pull else [],
+    )
+    shown = [snapshot.body, *(comment.body for comment in comments), *_review_texts(pull)]
+    if texts.links.unnumbered:
+        texts.left_out.append(f"{texts.links.unnumbered} more pictures")
+    links = [k for k in texts.links.links if any(f"[picture {k.number}]" in text for text in shown)]
+    hosts = PictureHosts(access.server_url, picture_hosts)
+    pictures = PictureReader(access, repository.requester, hosts).read(links, texts.left_out)
+    commit = pull.head if pull else trigger.head
+    needs_checks = pull is not None or trigger.kind is TriggerKind.CHECK_FAILED
+    checks = FailedCheckReader(access, repository, texts)
+    is_pull = trigger.is_pull_request or pull is not None
+    return Task(
+        trigger=trigger.model_copy(update={"is_pull_request": is_pull, "instruction": instruction}),
+        title=snapshot.title,
+        body=snapshot.body,
+        author=snapshot.author,
+        association=subject.association,
+        url=subject.url,
+        labels=snapshot.labels or (),
+        milestone=snapshot.milestone,
+        assignees=snapshot.assignees,
+        comments=comments,
+        references=references,
+        pictures=pictures,
+        checks=checks.failed(commit) if needs_checks and commit else (),
+        left_out=tuple(texts.left_out),
+        base_branch=pull.base_branch if pull else conversation.default_branch,
+        pull=pull,
+        source=f"{access.server_url.rstrip('/')}/{name}.git",
+    )
 
 
 def _check_subject(conversation: Conversation, trigger: Trigger) -> None:
@@ -143,64 +153,51 @@ def newest_comments(
     return comments_of(issue, since).newest(limit)
 
 
-def _lateness(comment: RemarkText, trigger: Trigger) -> str:
-    created = utc(comment.created_at)
-    edited = utc(comment.edited_at) if comment.edited_at else created
-    return reason_unseen(trigger, TriggerKind.ISSUE_COMMENT, comment.id, created, edited)
-
-
-def _plain_name(name: str) -> str:
-    return shorten_text(" ".join(strip_hidden(name).text.split()), 100)
-
-
-def _issue_text(
-    subject: Subject,
-    trigger: Trigger,
-    own_login: str,
-    path: str,
-    links: PictureLinks,
-    left_out: list[str],
-) -> Snapshot:
+def _issue_text(subject: Subject, texts: SeenTexts, path: str) -> Snapshot:
+    """Return what the requester saw. path: of the issue on the REST API."""
+    trigger = texts.trigger
     current = Snapshot(
         title=subject.title,
         body=subject.body,
         author=subject.author,
         labels=tuple(label.name for label in subject.labels),
-        milestone=_plain_name(subject.milestone.title) if subject.milestone else "",
+        milestone=subject.milestone.title if subject.milestone else "",
         assignees=tuple(account.login for account in subject.assignees),
     )
-    original = trigger.snapshot or _original_text(subject, trigger, current)
+    original = trigger.snapshot or _original_text(subject, texts, current)
     if original.title.strip() != current.title.strip():
-        left_out.append("the issue's title was edited after the request: the earlier one is used")
-    if _lines(original.body) != _lines(current.body) and trigger.snapshot is None:
-        left_out.append("the issue's text, edited after the request")
-    elif _lines(original.body) != _lines(current.body):
-        left_out.append("the issue's text was edited after the request: the earlier one is used")
-    title = " ".join(_clean(original.title, "title", left_out).split())
+        texts.left_out.append(
+            "the issue's title was edited after the request: the earlier one is used"
+        )
+    if _lines(original.body) != _lines(current.body):
+        is_known = trigger.snapshot is not None
+        texts.left_out.append(
+            "the issue's text was edited after the request: the earlier one is used"
+            if is_known
+            else "the issue's text, edited after the request"
+        )
     author = original.author or current.author
-    body = _clean(without_markers(original.body, author, own_login), "text", left_out)
-    body = links.take(body, "in the description", f"{path}/{subject.number}", author)
-    if len(body) > MAX_ISSUE_CHARACTERS:
-        left_out.append(f"the issue's text after its first {MAX_ISSUE_CHARACTERS:,} characters")
+    body = texts.clean(original.body, "the issue's text", author)
+    body = texts.links.take(body, "in the description", path, author)
     labeled = current if original.labels is None else original
     return Snapshot(
-        title=shorten_text(title, 256) or "(no title)",
-        body=shorten_text(body, MAX_ISSUE_CHARACTERS),
+        title=texts.title(original.title, "the issue's title") or "(no title)",
+        body=texts.shorten(body, "the issue's text", MAX_ISSUE_CHARACTERS),
         author=author,
         labels=tuple(strip_hidden(label).text for label in labeled.labels or ()),
-        milestone=_plain_name(labeled.milestone),
+        milestone=texts.title(labeled.milestone, "the milestone"),
         assignees=labeled.assignees,
     )
 
 
-def _original_text(subject: Subject, trigger: Trigger, current: Snapshot) -> Snapshot:
+def _original_text(subject: Subject, texts: SeenTexts, current: Snapshot) -> Snapshot:
     """Return `current` as it was at the time of the trigger, whose event did not contain the text.
 
-    The body is "" if it was edited since, because GitHub's API doesn't return the earlier one.
+    The body is empty if it was edited since, because GitHub's API doesn't return the earlier one.
     """
-    if trigger.kind is TriggerKind.COMMAND_LINE:
+    if texts.is_now:
         return current
-    is_late = subject.edited_at is not None and utc(subject.edited_at) >= trigger.at
+    is_late = subject.edited_at is not None and texts.is_late(subject.edited_at)
     title = subject.renamed[0].before if subject.renamed else current.title
     return current.model_copy(update={"title": title, "body": "" if is_late else current.body})
 
@@ -209,109 +206,68 @@ def _lines(text: str) -> str:
     return text.replace("\r\n", "\n").strip()
 
 
-def _clean(text: str, field: str, left_out: list[str]) -> str:
-    cleaned = strip_hidden(text)
-    if cleaned.removed:
-        left_out.append(f"hidden in the issue's {field}: {', '.join(cleaned.removed)}")
-    return cleaned.text.strip()
+def _review_texts(pull: PullRequestContext | None) -> list[str]:
+    """Return the texts of reviews and review threads, newest first."""
+    if pull is None:
+        return []
+    texts = [review.text for review in pull.reviews]
+    texts += [text for thread in pull.threads for text in thread.comments]
+    return [text.body for text in sorted(texts, key=lambda text: text.at, reverse=True)]
 
 
 def _chosen_comments(
-    conversation: Conversation,
-    trigger: Trigger,
-    own_login: str,
-    path: str,
-    links: PictureLinks,
-    left_out: list[str],
+    conversation: Conversation, texts: SeenTexts, path: str
 ) -> tuple[Comment, ...]:
     """Return the comments for the task, shortened together. Those of Resolver are only used if they
     are questions or answers, and those of others if the requester could see them."""
-    chosen: list[Comment] = []
-    late_comments: list[tuple[str, str]] = []
-    hidden_count = 0
-    for comment in conversation.comments.items:
-        is_ours = comment.author.casefold() == own_login.casefold()
-        # The progress comment of this run may exist already.
-        if is_ours and is_of_run(comment.body, trigger.key):
-            continue
-        lateness_reason = _lateness(comment, trigger)
-        if is_ours and (lateness_reason or not run_message_in(comment.body)):
-            continue  # its readers know what Resolver has said about its own runs
-        is_requester = comment.author.casefold() == trigger.actor.login.casefold()
-        if lateness_reason:
-            late_comments.append((comment.author, lateness_reason))
-        elif is_unwanted(comment.is_minimized, comment.why_minimized) and not is_requester:
-            hidden_count += 1
-        elif is_ours:
-            chosen.append(_make_own_comment(comment))
-        else:
-            chosen.append(_make_comment(comment, path, links, left_out))
+    chosen = [
+        comment
+        for remark in conversation.comments.items
+        if (comment := _make_comment(remark, texts, path)) is not None
+    ]
     kept_comments = shorten_thread(chosen, MAX_CONVERSATION_CHARACTERS)
     dropped_count = len(chosen) - len(kept_comments)
-    _report_late_comments(late_comments, left_out)
-    if hidden_count:
-        left_out.append(describe_minimized(hidden_count))
     if dropped_count:
-        left_out.append(
-            f"{_count_comments(dropped_count)} between the oldest and the newest: "
+        texts.left_out.append(
+            f"{count_comments(dropped_count)} between the oldest and the newest: "
             "the conversation is too long"
         )
     if conversation.comments.unread:
-        left_out.append(f"the oldest {_count_comments(conversation.comments.unread)}")
+        texts.left_out.append(f"the oldest {count_comments(conversation.comments.unread)}")
     return kept_comments
 
 
-def _count_comments(count: int) -> str:
-    return f"{count} comment{'' if count == 1 else 's'}"
-
-
-def _report_late_comments(late_comments: Sequence[tuple[str, str]], left_out: list[str]) -> None:
-    """Report comments that came too late: a few with their authors, more only by number."""
-    if len(late_comments) <= MAX_NAMED_LATE_COMMENTS:
-        left_out += [
-            f"a comment of {author} that was {reason} the request"
-            for author, reason in late_comments
-        ]
-        return
-    counts = Counter(reason for _, reason in late_comments)
-    left_out += [
-        f"{_count_comments(count)} {reason} the request" for reason, count in sorted(counts.items())
-    ]
-
-
-def _make_own_comment(comment: RemarkText) -> Comment:
-    """Return a comment of Resolver, reduced to the question or answer in it."""
-    text = without_pictures(strip_hidden(run_message_in(comment.body)).text.strip())
+def _make_comment(remark: RemarkText, texts: SeenTexts, path: str) -> Comment | None:
+    is_ours = texts.is_ours(remark.author)
+    if is_ours:
+        body = _own_message(remark, texts.trigger)
+    else:
+        kind, api_path = TriggerKind.ISSUE_COMMENT, f"{path}/comments/{remark.id}"
+        body = texts.remark(remark, "", kind, api_path, MAX_COMMENT_CHARACTERS)
+    if body is None:
+        return None
     return Comment(
-        id=comment.id,
-        author=comment.author,
-        created_at=utc(comment.created_at),
-        body=shorten_text(text, MAX_OWN_COMMENT_CHARACTERS),
-        url=comment.url,
-        is_ours=True,
+        id=remark.id,
+        author=remark.author,
+        association=remark.association if not is_ours else "NONE",
+        created_at=utc(remark.created_at),
+        body=body,
+        url=remark.url,
+        is_ours=is_ours,
     )
 
 
-def _make_comment(
-    comment: RemarkText, path: str, links: PictureLinks, left_out: list[str]
-) -> Comment:
-    author, cleaned = comment.author, strip_hidden(comment.body)
-    if cleaned.removed:
-        left_out.append(f"hidden in a comment of {author}: {', '.join(cleaned.removed)}")
-    api_path = f"{path}/comments/{comment.id}"
-    body = links.take(cleaned.text.strip(), f"in a comment of {author}", api_path, author)
-    if len(body) > MAX_COMMENT_CHARACTERS:
-        left_out.append(
-            f"a comment of {author} after its first {MAX_COMMENT_CHARACTERS:,} characters"
-        )
-    return Comment(
-        id=comment.id,
-        author=author,
-        association=comment.association,
-        created_at=utc(comment.created_at),
-        body=shorten_text(body, MAX_COMMENT_CHARACTERS),
-        url=comment.url,
-    )
+def _own_message(remark: RemarkText, trigger: Trigger) -> str | None:
+    """Return the question or answer in a comment of Resolver. Its readers know what it has said
+    about its own runs, and the progress comment of this run may exist already."""
+    created = utc(remark.created_at)
+    edited = utc(remark.edited_at) if remark.edited_at else created
+    is_late = reason_unseen(trigger, TriggerKind.ISSUE_COMMENT, remark.id, created, edited)
+    message = run_message_in(remark.body)
+    if is_late or not message or is_of_run(remark.body, trigger.key):
+        return None
+    text = without_pictures(strip_hidden(message).text.strip())
+    return shorten_text(text, MAX_OWN_COMMENT_CHARACTERS)
 
 
 logger = logging.getLogger("resolver.github")

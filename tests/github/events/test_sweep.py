@@ -34,7 +34,6 @@ LABELING = Labeling(
     at=AT,
     edited_at=None,
     is_open=True,
-    pull_request="",
 )
 REPOSITORY = "octo/calc"
 POLICY = ListeningPolicy(mention="@agent", label="agent")
@@ -156,25 +155,6 @@ def test_the_last_labeling_counts(github: GitHubServer, forge: GitHubForge) -> N
         labeled.labeling(found)
 
 
-def test_only_pull_requests_of_the_own_account_count_as_resolvers(
-    github: GitHubServer, forge: GitHubForge
-) -> None:
-    issue = github.create_issue(REPOSITORY, "One", author="zoe", labels=("agent",))
-    marker = f"<!-- resolver:run key={'0' * 40} ending=pull_request issue={issue.number} run=r -->"
-    github.commit(REPOSITORY, "agent/one", {"a": "b"})
-    github.create_pull(REPOSITORY, "agent/one", body=marker, author="zoe")
-    labeled = forge.labeled("agent")
-    [found] = labeled.oldest_first()
-    labeling = labeled.labeling(found)
-    assert labeling is not None
-    assert labeling.pull_request == ""
-    github.commit(REPOSITORY, "agent/two", {"a": "c"})
-    own_pull = github.create_pull(REPOSITORY, "agent/two", body=marker, author="resolver-bot")
-    labeling = forge.labeled("agent").labeling(found)
-    assert labeling is not None
-    assert labeling.pull_request.endswith(f"/pull/{own_pull.number}")
-
-
 def test_an_open_pull_request_of_a_person_that_closes_the_issue_is_found_with_its_author(
     github: GitHubServer, forge: GitHubForge
 ) -> None:
@@ -186,9 +166,9 @@ def test_an_open_pull_request_of_a_person_that_closes_the_issue_is_found_with_it
     [found] = forge.labeled("agent").oldest_first()
     labeling = forge.labeled("agent").labeling(found)
     assert labeling is not None
+    assert labeling.pull_request is not None
     assert labeling.pull_request.endswith(f"/pull/{pull.number}")
-    assert labeling.pull_request_by == "carl"
     assert "an open pull request of carl closes it" in reason(labeling)
     pull.state = "closed"
     closed = forge.labeled("agent").labeling(found)
-    assert closed is not None and closed.pull_request == ""
+    assert closed is not None and closed.pull_request is None
