@@ -55,7 +55,8 @@ def _of_request(
     if number is None:
         return 0
     trigger = trigger.model_copy(update={"number": number})
-    return forge.run_comments.close_job(trigger, actions_run(environment), settings.mention)
+    job, comments = actions_run(environment), forge.run_comments
+    return comments.close_job(number, job, settings.mention, trigger)
 
 
 def _of_sweep(settings: Settings, environment: Mapping[str, str], host: RunHost) -> int:
@@ -66,7 +67,7 @@ def _of_sweep(settings: Settings, environment: Mapping[str, str], host: RunHost)
     forge = github_forge(settings, environment.get("GITHUB_REPOSITORY", ""), host)
     job = actions_run(environment)
     for issue in forge.labeled(settings.label).oldest_first():
-        closed = forge.run_comments.close_comments_of_job(issue.number, job, settings.mention)
+        closed = forge.run_comments.close_job(issue.number, job, settings.mention)
         if closed:
             return closed
     return 0

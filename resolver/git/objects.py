@@ -1,31 +1,18 @@
-"""Reads commits of the host's clone as data, from which GitHub's API creates the same commits."""
-
-from collections.abc import Iterator
+"""Reads a commit of the host's clone as data, from which GitHub's API creates the same commit."""
 
 from resolver.errors import WorkspaceError
 from resolver.git.clone import check_commit
 from resolver.git.git import HostGit
-from resolver.git.tree import quote, read_blobs, read_changes, read_tree
+from resolver.git.tree import quote, read_changes, read_tree
 from resolver.models.repository import LocalCommit, NewEntry
 
-_MAX_COMMITS = 20
 
+def read_commit(git: HostGit, commit: str) -> LocalCommit:
+    """Return a commit as data: message, parents, changed entries and new blobs.
 
-def read_new_commits(git: HostGit, commit: str) -> tuple[LocalCommit, ...]:
-    """Return the commit and those of its ancestors that were made here, oldest first.
-
-    Commits that were fetched can be reached from a ref of the clone; those that were made here
-    can't. At most 20 are returned. Raises WorkspaceError for a path that is not valid UTF-8, which
-    JSON can't represent.
+    Raises WorkspaceError for a path that is not valid UTF-8, which JSON can't represent.
     """
-    args = ("rev-list", "--topo-order", "--reverse", f"--max-count={_MAX_COMMITS}")
-    commits = git.text(*args, check_commit(commit), "--not", "--all").split()
-    return tuple(_read_commit(git, commit_id) for commit_id in commits)
-
-
-def _read_commit(git: HostGit, commit: str) -> LocalCommit:
-    """Return a commit as data: message, parents, changed entries and new blobs."""
-    raw = git.run("cat-file", "commit", commit)
+    raw = git.run("cat-file", "commit", check_commit(commit))
     head, _, message = raw.partition(b"\n\n")
     fields = [line.split(" ", 1) for line in head.decode("utf-8", "replace").splitlines()]
     parents = tuple(rest[0] for name, *rest in fields if name == "parent")
@@ -58,11 +45,6 @@ def _read_commit(git: HostGit, commit: str) -> LocalCommit:
         entries=tuple(entries),
         blobs=tuple(blob for blob in blobs if blob not in existing_ids),
     )
-
-
-def read_new_blobs(git: HostGit, commit: LocalCommit) -> Iterator[tuple[str, bytes]]:
-    """Yield the id and content of each new blob of the commit, reading them in batches."""
-    return read_blobs(git, commit.blobs)
 
 
 def _is_replaced(path: bytes, written: set[bytes]) -> bool:

@@ -106,12 +106,12 @@ def push_commit(
     branch: str,
     url: str,
     credential: Credential | None,
-    previous: str = "",
+    previous: str | None = None,
     retries: RetryPolicy = NO_RETRIES,
 ) -> None:
     """Move `branch` at `url` from `previous` to its descendant `commit`, or create the branch.
 
-    previous: the commit that the branch is expected to hold, "" if it doesn't exist yet. Only
+    previous: the commit that the branch is expected to hold, None if it doesn't exist yet. Only
         branches that start with `agent/` are created.
     retries: for a server that fails or can't be reached.
 
@@ -119,7 +119,7 @@ def push_commit(
     PushRefused if the server rejects the push, and WorkspaceError if it fails otherwise or `commit`
     is not a descendant.
     """
-    if not previous:
+    if previous is None:
         _require_prefix(branch)
     elif not is_ancestor(git, previous, commit):
         raise WorkspaceError(
@@ -154,7 +154,7 @@ def _push_once(
     ref: str,
     url: str,
     credential: Credential | None,
-    previous: str,
+    previous: str | None,
 ) -> None:
     branch = ref.removeprefix("refs/heads/")
     # Despite its name, --force-with-lease makes the push safer here: the server updates the ref
@@ -162,7 +162,7 @@ def _push_once(
     # push of somebody else is never overwritten. `push_commit` has checked that the new
     # commit is a descendant of the old one. https://git-scm.com/docs/git-push
     args = (
-        "push", "--porcelain", "--no-verify", f"--force-with-lease={ref}:{previous}", "--",
+        "push", "--porcelain", "--no-verify", f"--force-with-lease={ref}:{previous or ''}", "--",
         url, f"{commit}:{ref}",
     )  # fmt: skip
     result = git.attempt(*args, credential=credential)

@@ -4,7 +4,7 @@
 checkout of this machine has no forge.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -56,17 +56,16 @@ class Signer(Protocol):
 
     def put(
         self,
-        commits: Sequence[LocalCommit],
-        contents: Callable[[LocalCommit], Iterable[tuple[str, bytes]]],
+        commit: LocalCommit,
+        blobs: Iterable[tuple[str, bytes]],
         branch: str,
-        previous: str,
+        previous: str | None,
     ) -> PublishedCommit:
-        """Move `branch` to the last of the commits and return the commit that it then points to.
+        """Create the commit on the forge, move `branch` to it and return it.
 
-        `commits` are ordered oldest first; each parent is one of them or already on the forge.
-        `contents` returns the new blobs of a commit. `previous` is the current tip of the branch,
-        "" for a new one. Calling this again has no further effect. Raises BranchTaken if the branch
-        points to anything else.
+        The parents of `commit` are on the forge. `blobs` are its new ones, by id. `previous` is the
+        current tip of the branch, None for a new one. Calling this again has no further effect.
+        Raises BranchTaken if the branch points to anything else.
         """
         ...
 
@@ -177,11 +176,11 @@ class Forge(Protocol):
         ...
 
     def answer_threads(
-        self, report: Report, replies: Sequence[ThreadReply], commit: str
+        self, report: Report, replies: Sequence[ThreadReply], commit: str | None
     ) -> AnsweredThreads:
         """Write one reply in each of these review threads, unless it exists.
 
-        `commit` is the commit that was added to the pull request, "" for none. With `resolve`,
+        `commit` is the commit that was added to the pull request, None for none. With `resolve`,
         threads in which the request was carried out are marked as resolved; a failure of that is
         not an error.
         """

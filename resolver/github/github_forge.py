@@ -10,7 +10,6 @@ from functools import cached_property
 from typing import Any
 
 from github.Issue import Issue
-from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
 from resolver.github.client import accounts
@@ -219,13 +218,7 @@ class GitHubForge:
 
     @cached_property
     def _heads(self) -> GitHubPullRequestHeads:
-        def newest(number: int) -> Iterable[GitHubPullRequest]:
-            started = self._started.current(number)
-            if started is not None:
-                return started.newest_pulls
-            return find_or_create.newest_pulls(self._repository)
-
-        return GitHubPullRequestHeads(self._access, self._repository, self.whoami(), newest)
+        return GitHubPullRequestHeads(self._access, self._repository, self.whoami())
 
     def open_pull_request(self, report: Report, branch: str, is_new: bool = False) -> PullRequest:
         self._number(report.trigger)
@@ -245,11 +238,11 @@ class GitHubForge:
         return publisher.publish(review)
 
     def answer_threads(
-        self, report: Report, replies: Sequence[ThreadReply], commit: str
+        self, report: Report, replies: Sequence[ThreadReply], commit: str | None
     ) -> AnsweredThreads:
         self._number(report.trigger)
         page = f"{self._access.server_url.rstrip('/')}/{self._name}/pull/{report.trigger.number}"
-        link = f"{page}/commits/{commit}" if commit else ""
+        link = f"{page}/commits/{commit}" if commit else None
         answers = ThreadReplyWriter(self._access, self._repository, self.whoami(), report, link)
         return answers.post(replies)
 

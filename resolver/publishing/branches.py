@@ -8,7 +8,7 @@ commits of an app's token that are made through its API:
 https://docs.github.com/en/authentication/managing-commit-signature-verification/about-commit-signature-verification#signature-verification-for-bots
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -16,7 +16,7 @@ from typing import Literal
 from resolver.config.templates import render
 from resolver.errors import BranchTaken, ForgeError, PushRefused, ResolverError, WorkspaceError
 from resolver.events.run_log import BRANCH_STAGE
-from resolver.git.objects import read_new_blobs, read_new_commits
+from resolver.git.objects import read_commit
 from resolver.git.push import (
     branch_name,
     fetch_tip,
@@ -26,18 +26,18 @@ from resolver.git.push import (
     push_refusal,
     write_branch,
 )
+from resolver.git.tree import read_blobs
 from resolver.models.known_failures import push_failure
-from resolver.models.repository import LocalCommit
 from resolver.models.run import Publication
 from resolver.publishing.commit_builder import CommitBuilder, PlannedChange, PushedCommit
 
 
 def push_signed_commits(
-    builder: CommitBuilder, commit: str, branch: str, previous: str
+    builder: CommitBuilder, commit: str, branch: str, previous: str | None
 ) -> PushedCommit | None:
     """Set `branch` of the task's repository to a signed copy of the commit; return the copy.
 
-    previous: the commit that the branch holds now, "" for a new branch. Returns None if signed
+    previous: the commit that the branch holds now, None for a new branch. Returns None if signed
     commits are not enabled, or the account can't sign. Raises PushRefused and BranchTaken as a push
     does, and ForgeError for other errors.
     """
@@ -45,15 +45,9 @@ def push_signed_commits(
     if signer is None:
         return None
     git = builder.workspace.git
-    commits = read_new_commits(git, commit)
-    if not commits:
-        return None  # the server has all commits already
-
-    def read(new_commit: LocalCommit) -> Iterator[tuple[str, bytes]]:
-        return read_new_blobs(git, new_commit)
-
+    new_commit = read_commit(git, commit)
     try:
-        published = signer.put(commits, read, branch, previous)
+        published = signer.put(new_commit, read_blobs(git, new_commit.blobs), branch, previous)
     except ForgeError as error:
         raise _as_push_refusal(error) from error
     notices = () if published.signed else (render("run/not_signed.md.j2").strip(),)
@@ -152,11 +146,11 @@ def _list_branches(builder: CommitBuilder, prefix: str) -> set[str]:
 
 
 def push_to_branch(
-    builder: CommitBuilder, commit: str, branch: str, url: str, previous: str = ""
+    builder: CommitBuilder, commit: str, branch: str, url: str, previous: str | None = None
 ) -> PushedCommit | None:
     """Move `branch` at `url` from `previous` to its descendant `commit`, or create the branch.
 
-    previous: the commit that the branch is expected to hold, "" if it doesn't exist yet. Returns
+    previous: the commit that the branch is expected to hold, None if it doesn't exist yet. Returns
     the commit that the branch then holds, which may be a signed copy, or None if it holds something
     else by now. Raises PushRefused if the server rejects the push.
     """

@@ -204,7 +204,7 @@ def answer_threads(report: Report, log: RunLog, forge: Forge, redactor: Redactor
     replies = tuple(
         redactor(reply.model_copy(update={"is_only_answer": is_only_answer})) for reply in replies
     )
-    commit = (publication.commit or "") if publication.how in ADDED_METHODS else ""
+    commit = publication.commit if publication.how in ADDED_METHODS else None
     try:
         posted = forge.answer_threads(report, replies, commit)
     except ForgeError as error:

@@ -71,15 +71,13 @@ def of_fork(github: GitHubServer, branch: str, author: str = BOT) -> Issue:
     return new_pull(world, repository, (fork, branch), "main", words, world.account(author))
 
 
-@pytest.mark.parametrize("state", ["open", "closed"])
 @pytest.mark.parametrize("is_followed", [False, True])
 def test_a_commit_is_found_in_any_of_resolvers_pull_requests(
-    github: GitHubServer, state: str, is_followed: bool
+    github: GitHubServer, is_followed: bool
 ) -> None:
     pull = opened(github, f"{PREFIX}fix")
     made = push(github, f"{PREFIX}fix")
     tips(pull)
-    pull.state = state
     if is_followed:
         opened(github, f"{PREFIX}fix-2")
     found = heads(github).pushed(trigger(), RUN, PREFIX)

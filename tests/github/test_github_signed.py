@@ -1,16 +1,17 @@
 """Tests of creating commits through the API, with objects made by real git."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from resolver.errors import BranchTaken, ForgeError, WorkspaceError
-from resolver.git.objects import read_new_blobs, read_new_commits
+from resolver.git.objects import read_commit
+from resolver.git.tree import read_blobs
 from resolver.git.workspace import Workspace
-from resolver.github.comments.signed_commits import MAX_BLOBS, SignedCommits
-from resolver.models.repository import LocalCommit
+from resolver.github.comments.signed_commits import SignedCommits
+from resolver.models.repository import PublishedCommit
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.bare import BareRepository, FileContent
@@ -79,14 +80,12 @@ class Host:
     def tree(self, commit: str) -> str:
         return self.git.text("rev-parse", f"{commit}^{{tree}}")
 
-    def made(self, commit: str) -> tuple[LocalCommit, ...]:
-        return read_new_commits(self.workspace.git, commit)
-
-    def read(self, commit: LocalCommit) -> list[tuple[str, bytes]]:
-        return list(read_new_blobs(self.workspace.git, commit))
-
-    def put(self, signer: SignedCommits, commit: str, previous: str = "") -> str:
-        return signer.put(self.made(commit), self.read, BRANCH, previous).id
+    def put(
+        self, signer: SignedCommits, commit: str, previous: str | None = None
+    ) -> PublishedCommit:
+        git = self.workspace.git
+        read = read_commit(git, commit)
+        return signer.put(read, read_blobs(git, read.blobs), BRANCH, previous)
 
 
 @pytest.fixture
@@ -104,7 +103,7 @@ def test_every_change_has_the_same_tree_on_github(
     change: Mapping[str, FileContent], host: Host, signer: SignedCommits, repository: Repository
 ) -> None:
     made = host.commit(change)
-    placed = host.put(signer, made)
+    placed = host.put(signer, made).id
     assert repository.git.tip(BRANCH) == placed
     assert repository.git.text("rev-parse", f"{placed}^{{tree}}") == host.tree(made)
     assert repository.git.facts(placed).parents == (host.workspace.base,)
@@ -115,7 +114,7 @@ def test_github_signs_the_commit_and_names_its_author(
     host: Host, signer: SignedCommits, repository: Repository, github: GitHubServer
 ) -> None:
     made = host.commit(CHANGES["a text file"], "Mend it\n\nCo-authored-by: Al <a@example.com>")
-    placed = signer.put(host.made(made), host.read, BRANCH, "")
+    placed = host.put(signer, made)
     assert placed.signed and placed.id != made
     facts = repository.git.facts(placed.id)
     number = github.world.account(BOT).id
@@ -129,7 +128,7 @@ def test_a_persons_token_does_not_sign(
 ) -> None:
     github.grant("alice", NAME, "write")
     signer = forge_for(github, github.token_for("alice", NAME), bot_login="alice").signer()
-    placed = signer.put(host.made(host.commit(CHANGES["binary"])), host.read, BRANCH, "")
+    placed = host.put(signer, host.commit(CHANGES["binary"]))
     assert not placed.signed and repository.git.tip(BRANCH) == placed.id
 
 
@@ -145,7 +144,7 @@ def test_a_submodule_is_named_and_not_uploaded(
         "-c", "user.name=u", "-c", "user.email=u@x", "commit-tree", tree,
         "-p", host.workspace.base, "-m", "Add it",
     ).decode().strip()  # fmt: skip
-    placed = host.put(signer, with_link)
+    placed = host.put(signer, with_link).id
     assert f"160000 commit {LINK}\tsub" in repository.git.text("ls-tree", placed)
 
 
@@ -172,7 +171,7 @@ def test_a_lost_response_leaves_one_branch(
 ) -> None:
     made = host.commit(CHANGES["all at once"])
     github.cut_next("POST", path, after=after)
-    placed = host.put(signer, made)
+    placed = host.put(signer, made).id
     assert repository.git.tip(BRANCH) == placed
     assert repository.git.text("rev-parse", f"{placed}^{{tree}}") == host.tree(made)
 
@@ -190,9 +189,9 @@ def test_a_branch_with_another_commit_is_left_alone(
 def test_a_branch_moves_forward_from_its_previous_commit(
     host: Host, signer: SignedCommits, repository: Repository
 ) -> None:
-    first = host.put(signer, host.commit({"one": "1"}))
+    first = host.put(signer, host.commit({"one": "1"})).id
     host.git.git("fetch", "--quiet", str(repository.git_dir), f"{first}:refs/resolver/tip")
-    second = host.put(signer, host.commit({"two": "2"}, parent=first), previous=first)
+    second = host.put(signer, host.commit({"two": "2"}, parent=first), previous=first).id
     assert repository.git.tip(BRANCH) == second
     assert repository.git.facts(second).parents == (first,)
     assert repository.git.blob(f"{second}:one") == b"1"
@@ -201,7 +200,7 @@ def test_a_branch_moves_forward_from_its_previous_commit(
 def test_a_branch_that_somebody_has_moved_is_left_alone(
     host: Host, signer: SignedCommits, github: GitHubServer, repository: Repository
 ) -> None:
-    first = host.put(signer, host.commit({"one": "1"}))
+    first = host.put(signer, host.commit({"one": "1"})).id
     host.git.git("fetch", "--quiet", str(repository.git_dir), f"{first}:refs/resolver/tip")
     moved_tip = github.commit(NAME, BRANCH, {"theirs": "1"})
     with pytest.raises(BranchTaken):
@@ -212,65 +211,36 @@ def test_a_branch_that_somebody_has_moved_is_left_alone(
 def test_a_branch_that_moves_at_the_same_moment_is_not_forced(
     host: Host, signer: SignedCommits, github: GitHubServer, repository: Repository
 ) -> None:
-    first = host.put(signer, host.commit({"one": "1"}))
+    first = host.put(signer, host.commit({"one": "1"})).id
     host.git.git("fetch", "--quiet", str(repository.git_dir), f"{first}:refs/resolver/tip")
     second = host.commit({"two": "2"}, parent=first)
     moved_tip: list[str] = []
 
-    def read(commit: LocalCommit) -> list[tuple[str, bytes]]:
+    def moving() -> Iterator[tuple[str, bytes]]:
         moved_tip.append(github.commit(NAME, BRANCH, {"theirs": "1"}))
-        return host.read(commit)
+        yield from read_blobs(git, made.blobs)
 
+    git = host.workspace.git
+    made = read_commit(git, second)
     with pytest.raises(BranchTaken):
-        signer.put(host.made(second), read, BRANCH, first)
+        signer.put(made, moving(), BRANCH, first)
     assert repository.git.tip(BRANCH) == moved_tip[0]
 
 
-def test_unpushed_ancestors_are_created_too(
-    host: Host, signer: SignedCommits, repository: Repository, github: GitHubServer
+@pytest.mark.parametrize(
+    ("changes", "content"), [({"tree": "b" * 40}, b"a = 2\n"), ({}, b"else")], ids=["tree", "file"]
+)
+def test_what_gets_another_id_is_not_published(
+    changes: dict[str, str],
+    content: bytes,
+    host: Host,
+    signer: SignedCommits,
+    repository: Repository,
 ) -> None:
-    tip = github.commit(NAME, "main", {"elsewhere": "1"})
-    host.git.git("fetch", "--quiet", str(repository.git_dir), f"{tip}:refs/resolver/tip")
-    own_commit = host.commit({"ours": "1"})
-    merged = host.git.text("merge-tree", "--write-tree", tip, own_commit)
-    merge_commit = host.git.git(
-        "-c", "user.name=u", "-c", "user.email=u@x", "commit-tree", merged,
-        "-p", tip, "-p", own_commit, "-m", "Merge",
-    ).decode().strip()  # fmt: skip
-    placed = host.put(signer, merge_commit)
-    facts = repository.git.facts(placed)
-    assert facts.tree == merged and facts.parents[0] == tip and len(facts.parents) == 2
-    assert repository.git.facts(facts.parents[1]).parents == (host.workspace.base,)
-    assert host.put(signer, merge_commit) == placed
-
-
-def test_a_tree_with_another_id_is_not_published(
-    host: Host, signer: SignedCommits, repository: Repository
-) -> None:
-    [commit] = host.made(host.commit(CHANGES["a text file"]))
-    other = commit.model_copy(update={"tree": "b" * 40})
+    made = read_commit(host.workspace.git, host.commit(CHANGES["a text file"]))
     with pytest.raises(ForgeError, match="nothing was published"):
-        signer.put([other], host.read, BRANCH, "")
+        signer.put(made.model_copy(update=changes), [(made.blobs[0], content)], BRANCH, None)
     assert repository.git.tip(BRANCH) is None
-
-
-def test_a_file_with_another_id_is_not_published(
-    host: Host, signer: SignedCommits, repository: Repository
-) -> None:
-    made = host.made(host.commit(CHANGES["a text file"]))
-    with pytest.raises(ForgeError, match="nothing was published"):
-        signer.put(made, lambda commit: [(commit.blobs[0], b"else")], BRANCH, "")
-    assert repository.git.tip(BRANCH) is None
-
-
-def test_too_many_files_are_reported_before_anything_is_sent(
-    host: Host, signer: SignedCommits, github: GitHubServer
-) -> None:
-    files = {f"f{n}": f"{n}" for n in range(MAX_BLOBS + 1)}
-    with pytest.raises(ForgeError, match="too many to sign") as caught:
-        host.put(signer, host.commit(files))
-    assert "signed_commits" in caught.value.next_step
-    assert not github.writes()
 
 
 def test_a_path_that_is_not_utf8_is_reported(host: Host) -> None:
@@ -284,4 +254,4 @@ def test_a_path_that_is_not_utf8_is_reported(host: Host) -> None:
         "-p", host.workspace.base, "-m", "Add",
     ).decode().strip()  # fmt: skip
     with pytest.raises(WorkspaceError, match="is not UTF-8"):
-        host.made(made)
+        read_commit(host.workspace.git, made)

@@ -119,7 +119,7 @@ class MemoryForge:
         return self.reviews.setdefault(report.trigger.key, describe_review(review))
 
     def answer_threads(
-        self, report: Report, replies: Sequence[ThreadReply], commit: str
+        self, report: Report, replies: Sequence[ThreadReply], commit: str | None
     ) -> AnsweredThreads:
         return AnsweredThreads(url=f"{PAGE}/pull/7#discussion_r1")
 

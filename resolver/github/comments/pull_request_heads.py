@@ -3,7 +3,6 @@
 Source: https://docs.github.com/en/rest/pulls/pulls#get-a-pull-request
 """
 
-from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
 
@@ -17,7 +16,6 @@ from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import Listing
 from resolver.github.comments.find_or_create import (
     branch_tips,
-    comes_from,
     describe_pull_request,
     open_pull_request_of,
 )
@@ -38,33 +36,17 @@ GitHub lists no more.
 MAX_BRANCHES = 50
 """Maximum number of branches for one issue that are searched for an open pull request."""
 
-MAX_PULLS = 200
-"""Maximum number of pull requests in any state that are searched for Resolver's own: two pages."""
-
-MAX_SEARCHED_PULLS = 20
-"""Maximum number of Resolver's pull requests for one issue whose commits are searched."""
-
 _PUSHING_COMMANDS = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Command.RESUME})
 
 
 class GitHubPullRequestHeads:
-    """Reads the pull request heads of one repository.
+    """Reads the pull request heads of one repository. `own_login` is Resolver's login."""
 
-    `own_login` is Resolver's login. `newest` returns what `newest_pulls`
-    does, perhaps as it was when the work on this issue started.
-    """
-
-    def __init__(
-        self,
-        access: GitHubAccess,
-        repository: Repository,
-        own_login: str,
-        newest: Callable[[int], Iterable[GitHubPullRequest]],
-    ) -> None:
-        self._newest = newest
+    def __init__(self, access: GitHubAccess, repository: Repository, own_login: str) -> None:
         self._access = access
         self._repository = repository
         self._own_login = own_login.casefold()
+        self._found: dict[tuple[int, str], list[GitHubPullRequest]] = {}
 
     def source(self, number: int) -> PullRequestSource:
         """Return where the pull request's branch is now, and if Resolver can push to it."""
@@ -104,9 +86,10 @@ class GitHubPullRequestHeads:
             f"look for an open pull request for {self._repository.full_name}#{trigger.subject}"
         )
         with self._access.wrap_errors(operation, "pull-requests: read"):
-            pull = self._newest_open_pull(trigger.subject or 0, prefix)
-            if pull is None:
+            pulls = self._open_pulls(trigger.subject or 0, prefix)
+            if not pulls:
                 return None
+            pull = max(pulls, key=lambda pull: pull.number)
             pinned = self._pin(pull, trigger)
             title = " ".join(strip_hidden(pull.title).text.split())
             return OpenPullRequest(
@@ -119,34 +102,18 @@ class GitHubPullRequestHeads:
                 moved=pinned.moved,
             )
 
-    def _newest_open_pull(self, issue: int, prefix: str) -> GitHubPullRequest | None:
-        return max(self._open_pulls(issue, prefix), key=lambda pull: pull.number, default=None)
-
-    def _open_pulls(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
-        """Yield Resolver's open pull requests for the issue.
+    def _open_pulls(self, issue: int, prefix: str) -> list[GitHubPullRequest]:
+        """Return Resolver's open pull requests for the issue, as they were when first asked for.
 
         They are found by branch name, so that the number of other open pull requests does not
         matter.
         """
-        for branch in islice(branch_tips(self._repository, prefix), MAX_BRANCHES):
-            pull = open_pull_request_of(self._repository, branch)
-            if pull and self._is_for(pull, issue):
-                yield pull
-
-    def _all_pulls(self, issue: int, prefix: str) -> Iterator[GitHubPullRequest]:
-        """Yield Resolver's pull requests for the issue in any state, most recently updated first.
-
-        If the newest pull requests exceed the limit, the open ones are looked up by branch in
-        addition.
-        """
-        count = 0
-        for pull in islice(self._newest(issue), MAX_PULLS):
-            count += 1
-            is_own_branch = pull.head.ref.startswith(prefix) and comes_from(pull, self._repository)
-            if is_own_branch and self._is_for(pull, issue):
-                yield pull
-        if count == MAX_PULLS:
-            yield from self._open_pulls(issue, prefix)
+        if (issue, prefix) not in self._found:
+            branches = islice(branch_tips(self._repository, prefix), MAX_BRANCHES)
+            pulls = (open_pull_request_of(self._repository, branch) for branch in branches)
+            own = [pull for pull in pulls if pull and self._is_for(pull, issue)]
+            self._found[issue, prefix] = own
+        return self._found[issue, prefix]
 
     def _is_for(self, pull: GitHubPullRequest, issue: int) -> bool:
         """Return True if Resolver opened the pull request and its marker names no other issue.
@@ -169,8 +136,7 @@ class GitHubPullRequestHeads:
         """Return what an interrupted attempt of the run pushed to an existing pull request.
 
         Returns None if there is nothing. The attempt pushed its commit but ended before it wrote
-        its comment; the pull request may have been merged since. A commit that names the run but
-        was pushed by another account does not count.
+        its comment. A commit that names the run but was pushed by another account does not count.
         """
         number = trigger.subject
         if trigger.command not in _PUSHING_COMMANDS or number is None:
@@ -178,10 +144,12 @@ class GitHubPullRequestHeads:
         operation = f"look for an earlier run's commit on {self._repository.full_name}#{number}"
         is_on_pull = trigger.is_pull_request and number == trigger.number
         with self._access.wrap_errors(operation, "pull-requests: read"):
-            pulls: Iterable[GitHubPullRequest] = self._all_pulls(number, prefix)
-            if is_on_pull:
-                pulls = [self._repository.get_pull(number)]
-            for pull in islice(pulls, MAX_SEARCHED_PULLS):
+            pulls = (
+                [self._repository.get_pull(number)]
+                if is_on_pull
+                else self._open_pulls(number, prefix)
+            )
+            for pull in pulls:
                 if (commit := self._find_commit(run, pull)) is not None:
                     how: PublicationMethod = "updated" if len(commit.parents) > 1 else "pushed"
                     return _make_publication(

@@ -205,27 +205,19 @@ class RunComments:
 
         return self._close_comments(number, mention, is_killed)
 
-    def close_job(self, trigger: Trigger, job: str, mention: str) -> int:
-        """Close the comments of the trigger's run that a GitHub Actions job left in progress.
+    def close_job(self, number: int, job: str, mention: str, trigger: Trigger | None = None) -> int:
+        """Close the comments that a GitHub Actions job left in progress on an issue.
 
-        A comment gets the pull request that the run opened before it was killed, or else says that
-        the run died. Returns how many comments were closed. `job` has the form of
-        `ActiveRunMarker.job`.
+        With `trigger`, only that of its run; it gets the pull request that the run opened before it
+        was killed, if it did. The others say that the run died. Returns how many comments were
+        closed. `job` has the form of `ActiveRunMarker.job`.
         """
 
         def is_killed(body: str, active_run: ActiveRunMarker) -> bool:
-            return is_of_run(body, trigger.key) and may_close(job, active_run.job)
+            is_meant = trigger is None or is_of_run(body, trigger.key)
+            return is_meant and may_close(job, active_run.job)
 
-        number = issue_number(trigger, self._name)
         return self._close_comments(number, mention, is_killed, trigger=trigger)
-
-    def close_comments_of_job(self, number: int, job: str, mention: str) -> int:
-        """Mark the comments that a GitHub Actions job left in progress on an issue as died.
-
-        This covers all runs of the job, whoever requested them. Returns how many there were. `job`
-        has the form of `ActiveRunMarker.job`.
-        """
-        return self._close_comments(number, mention, lambda _, run: may_close(job, run.job))
 
     def _close_comments(
         self,
@@ -250,11 +242,7 @@ class RunComments:
                 active_run = find_active_run(comment.body or "")
                 if active_run is None or not is_killed(comment.body or "", active_run):
                     continue
-                final_text = (
-                    self._final_comment_of_killed_run(trigger, active_run, mention)
-                    if trigger
-                    else ""
-                )
+                final_text = self._final_comment_of_killed_run(trigger, active_run, mention)
                 comment.edit(final_text or self._died_text(comment, active_run, mention))
                 closed += 1
         return closed
@@ -297,15 +285,15 @@ class RunComments:
             return True
 
     def _final_comment_of_killed_run(
-        self, trigger: Trigger, active_run: ActiveRunMarker, mention: str
-    ) -> str:
-        """Return the final comment of a killed run that opened a pull request, "" if it opened
-        none.
-        """
+        self, trigger: Trigger | None, active_run: ActiveRunMarker, mention: str
+    ) -> str | None:
+        """Return the final comment of a killed run, None unless it opened a pull request."""
+        if trigger is None:
+            return None
         newest = find_or_create.newest_pulls(self._repository)
         pull = find_or_create.pull_request_of_run(newest, self._own_login, trigger)
         if pull is None:
-            return ""
+            return None
         report = Report(
             trigger=trigger,
             run=active_run.run,

@@ -5,7 +5,7 @@ Source: https://docs.github.com/en/rest/pulls/comments#create-a-reply-for-a-revi
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
 from github.PullRequest import PullRequest
@@ -32,12 +32,12 @@ MAX_REPLY_LENGTH = 6_000
 """Maximum length of the agent's text, in UTF-16 units."""
 
 
-def thread_reply(report: Report, reply: ThreadReply, link: str, *, resolved: bool) -> str:
+def thread_reply(report: Report, reply: ThreadReply, link: str | None, *, resolved: bool) -> str:
     """Return the text of the reply.
 
-    `link` is the page of the commit that was added to the pull request. It is "" if there is none:
-    the change then is in a separate pull request, or was not published. `resolved` says that the
-    thread was marked as resolved after the request.
+    `link` is the page of the commit that was added to the pull request. It is None if there is
+    none: the change then is in a separate pull request, or was not published. `resolved` says that
+    the thread was marked as resolved after the request.
     """
     number, patch = report.trigger.number, report.patch
     other_pull_url = report.pull_request.url if report.pull_request and not link else ""
@@ -51,7 +51,7 @@ def thread_reply(report: Report, reply: ThreadReply, link: str, *, resolved: boo
         text=safe(text),
         done=reply.is_addressed,
         commit=commit[:12],
-        link=safe(link),
+        link=safe(link or ""),
         other_pull_request=safe(other_pull_url or ""),
         resolved=resolved,
     )
@@ -81,7 +81,7 @@ def reply_of_run(pull: PullRequest, own_login: str, trigger: Trigger) -> PullReq
 class ThreadReplyWriter:
     """Replies in the review threads of one request.
 
-    `link` is the page of the commit that was added to the pull request, "" if there is none.
+    `link` is the page of the commit that was added to the pull request, None if there is none.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class ThreadReplyWriter:
         repository: Repository,
         own_login: str,
         report: Report,
-        link: str,
+        link: str | None,
     ) -> None:
         self._access = access
         self._repository = repository
@@ -98,7 +98,6 @@ class ThreadReplyWriter:
         self._report = report
         self._link = link
         self._pull = repository.get_pull(report.trigger.number or 0)
-        self._known_replies: dict[str, PullRequestComment] | None = None
 
     def post(self, replies: Sequence[ThreadReply]) -> AnsweredThreads:
         """Write one reply in each thread that still exists, and return the result.
@@ -106,7 +105,7 @@ class ThreadReplyWriter:
         Raises ForgeError if GitHub is unavailable or no reply could be written.
         """
         with self._access.wrap_errors(self._operation, "pull-requests: read"):
-            threads = self._threads()
+            threads, earlier_replies = self._threads(), self._replies()
         urls: list[str] = []
         unanswered: list[str] = []
         last_error: ForgeError | None = None
@@ -116,7 +115,7 @@ class ThreadReplyWriter:
                 unanswered.append(reply.thread.place)
                 continue
             try:
-                urls.append(self._write_reply(reply, thread).html_url)
+                urls.append(self._write_reply(reply, thread, earlier_replies).html_url)
             except ServerFailure:
                 raise
             except ForgeError as error:  # the thread was deleted a moment ago, or is locked
@@ -140,36 +139,32 @@ class ThreadReplyWriter:
         reader = ConversationReader(self._access, self._repository.full_name, number)
         return {thread.id: thread for thread in reader.threads().items}
 
-    def _write_reply(self, reply: ThreadReply, thread: FetchedThread) -> PullRequestComment:
+    def _write_reply(
+        self,
+        reply: ThreadReply,
+        thread: FetchedThread,
+        earlier_replies: Mapping[str, PullRequestComment],
+    ) -> PullRequestComment:
         """Return the reply, which is written unless it exists."""
-        requested_thread = reply.thread.thread
+        requested_thread, marker = reply.thread.thread, marker_of(self._report, reply)
+        if marker in earlier_replies:
+            return earlier_replies[marker]
         is_newly_resolved = thread.is_resolved and not requested_thread.is_resolved
         body = thread_reply(self._report, reply, self._link, resolved=is_newly_resolved)
-        marker = marker_of(self._report, reply)
         root_id = thread.shown_comments[0].id if thread.shown_comments else requested_thread.root
-
-        def create() -> PullRequestComment:
-            # If this fails, a retry must look for the reply on GitHub again and not in the cache.
-            known_replies, self._known_replies = self._known_replies, None
-            created_reply = self._pull.create_review_comment_reply(root_id, body)
-            self._known_replies = known_replies
-            return created_reply
-
         return write_once(
             self._access,
             self._operation,
             "pull-requests: write",
-            lambda: self._find(marker),
-            create,
+            lambda: self._replies().get(marker),
+            lambda: self._pull.create_review_comment_reply(root_id, body),
+            is_new=True,
         )
 
-    def _find(self, marker: str) -> PullRequestComment | None:
-        if self._known_replies is None:
-            replies = _own_replies(self._pull, self._own_login, self._report.trigger)
-            self._known_replies = {
-                (comment.body or "").split("\n", 1)[0].strip(): comment for comment in replies
-            }
-        return self._known_replies.get(marker)
+    def _replies(self) -> dict[str, PullRequestComment]:
+        """Return the replies to this request by their markers."""
+        replies = _own_replies(self._pull, self._own_login, self._report.trigger)
+        return {(reply.body or "").split("\n", 1)[0].strip(): reply for reply in replies}
 
 
 def _own_replies(
