@@ -7,7 +7,7 @@ from resolver.git.tree import quote, read_changes, read_tree
 from resolver.models.repository import LocalCommit, NewEntry
 
 
-def read_commit(git: HostGit, commit: str) -> LocalCommit:
+def read_local_commit(git: HostGit, commit: str) -> LocalCommit:
     """Return a commit as data: message, parents, changed entries and new blobs.
 
     Raises WorkspaceError for a path that is not valid UTF-8, which JSON can't represent.

@@ -16,7 +16,7 @@ from typing import Literal
 from resolver.config.templates import render
 from resolver.errors import BranchTaken, ForgeError, PushRefused, ResolverError, WorkspaceError
 from resolver.events.run_log import BRANCH_STAGE
-from resolver.git.objects import read_commit
+from resolver.git.objects import read_local_commit
 from resolver.git.push import (
     branch_name,
     fetch_tip,
@@ -45,7 +45,7 @@ def push_signed_commits(
     if signer is None:
         return None
     git = builder.workspace.git
-    new_commit = read_commit(git, commit)
+    new_commit = read_local_commit(git, commit)
     try:
         published = signer.put(new_commit, read_blobs(git, new_commit.blobs), branch, previous)
     except ForgeError as error:

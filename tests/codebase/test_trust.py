@@ -10,7 +10,6 @@ UNTRUSTED_READS = {
     "resolver/git/conventions.py": "it is given the clone at the default branch",
     "resolver/git/policy.py": "the links of both trees are compared",
     "resolver/publishing/links.py": "a line number of the model is compared with the file's",
-    "resolver/publishing/review.py": "a place of the model is compared with the file's",
     "resolver/runs/check_sandboxes.py": "what the tree of the change installs, in its own sandbox",
     "resolver/runs/execute.py": "notes, counted lines and the diff, which the model gets as data",
     "resolver/runs/prepare.py": "the code next to a review thread, which the model gets as data",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import BranchTaken, ForgeError, WorkspaceError
-from resolver.git.objects import read_commit
+from resolver.git.objects import read_local_commit
 from resolver.git.tree import read_blobs
 from resolver.git.workspace import Workspace
 from resolver.github.comments.signed_commits import SignedCommits
@@ -84,7 +84,7 @@ class Host:
         self, signer: SignedCommits, commit: str, previous: str | None = None
     ) -> PublishedCommit:
         git = self.workspace.git
-        read = read_commit(git, commit)
+        read = read_local_commit(git, commit)
         return signer.put(read, read_blobs(git, read.blobs), BRANCH, previous)
 
 
@@ -221,7 +221,7 @@ def test_a_branch_that_moves_at_the_same_moment_is_not_forced(
         yield from read_blobs(git, made.blobs)
 
     git = host.workspace.git
-    made = read_commit(git, second)
+    made = read_local_commit(git, second)
     with pytest.raises(BranchTaken):
         signer.put(made, moving(), BRANCH, first)
     assert repository.git.tip(BRANCH) == moved_tip[0]
@@ -237,7 +237,7 @@ def test_what_gets_another_id_is_not_published(
     signer: SignedCommits,
     repository: Repository,
 ) -> None:
-    made = read_commit(host.workspace.git, host.commit(CHANGES["a text file"]))
+    made = read_local_commit(host.workspace.git, host.commit(CHANGES["a text file"]))
     with pytest.raises(ForgeError, match="nothing was published"):
         signer.put(made.model_copy(update=changes), [(made.blobs[0], content)], BRANCH, None)
     assert repository.git.tip(BRANCH) is None
@@ -254,4 +254,4 @@ def test_a_path_that_is_not_utf8_is_reported(host: Host) -> None:
         "-p", host.workspace.base, "-m", "Add",
     ).decode().strip()  # fmt: skip
     with pytest.raises(WorkspaceError, match="is not UTF-8"):
-        read_commit(host.workspace.git, made)
+        read_local_commit(host.workspace.git, made)

@@ -28,6 +28,7 @@ from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import without_pictures
 from resolver.github.text.markdown import shorten_text
 from resolver.github.text.markers import is_of_run, run_message_in
+from resolver.models.issue_context import Picture
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import Command, Comment, Snapshot, Task, Trigger, TriggerKind
 from resolver.models.truncate import shorten_thread
@@ -68,32 +69,26 @@ def read_task(
     subject_path = f"{path}/{subject.number}"
     snapshot = _issue_text(subject, texts, subject_path)
     comments = _chosen_comments(conversation, texts, path)
-    pull = None
-    if subject.is_pull_request:
-        pull = read_pull(access, repository, conversation, texts)
+    is_pull = subject.is_pull_request
+    pull = read_pull(access, repository, conversation, texts) if is_pull else None
     texts.report_unused_remarks()
-    instruction = texts.links.take(
-        trigger.instruction, "in the request", subject_path, trigger.actor.login
-    )
+    author = trigger.actor.login
+    instruction = texts.links.take(trigger.instruction, "in the request", subject_path, author)
     # A run can work without the following: what can't be read is reported.
-    related = RelatedIssueReader(access, name, subject, texts)
     said = [comment.body for comment in reversed(comments) if not comment.is_ours]
-    references = related.read(
+    references = RelatedIssueReader(access, name, subject, texts).read(
         [trigger.instruction, snapshot.title, snapshot.body, *said, *_review_texts(pull)],
         [issue.number for issue in pull.closes] if pull else [],
     )
     shown = [snapshot.body, *(comment.body for comment in comments), *_review_texts(pull)]
-    if texts.links.unnumbered:
-        texts.left_out.append(f"{texts.links.unnumbered} more pictures")
-    links = [k for k in texts.links.links if any(f"[picture {k.number}]" in text for text in shown)]
     hosts = PictureHosts(access.server_url, picture_hosts)
-    pictures = PictureReader(access, repository.requester, hosts).read(links, texts.left_out)
+    pictures = PictureReader(access, repository.requester, hosts)
     commit = pull.head if pull else trigger.head
-    needs_checks = pull is not None or trigger.kind is TriggerKind.CHECK_FAILED
-    checks = FailedCheckReader(access, repository, texts)
-    is_pull = trigger.is_pull_request or pull is not None
+    needs_checks = commit and (is_pull or trigger.kind is TriggerKind.CHECK_FAILED)
+    checks = FailedCheckReader(access, repository, texts).failed(commit) if needs_checks else ()
+    update = {"is_pull_request": trigger.is_pull_request or is_pull, "instruction": instruction}
     return Task(
-        trigger=trigger.model_copy(update={"is_pull_request": is_pull, "instruction": instruction}),
+        trigger=trigger.model_copy(update=update),
         title=snapshot.title,
         body=snapshot.body,
         author=snapshot.author,
@@ -104,8 +99,8 @@ def read_task(
         assignees=snapshot.assignees,
         comments=comments,
         references=references,
-        pictures=pictures,
-        checks=checks.failed(commit) if needs_checks and commit else (),
+        pictures=_read_pictures(pictures, shown, texts),
+        checks=checks,
         left_out=tuple(texts.left_out),
         base_branch=pull.base_branch if pull else conversation.default_branch,
         pull=pull,
@@ -151,6 +146,16 @@ def newest_comments(
     since: only comments that were changed since this moment, if given.
     """
     return comments_of(issue, since).newest(limit)
+
+
+def _read_pictures(
+    reader: PictureReader, shown: Sequence[str], texts: SeenTexts
+) -> tuple[Picture, ...]:
+    """Return the pictures in the texts that are shown."""
+    if texts.links.unnumbered:
+        texts.left_out.append(f"{texts.links.unnumbered} more pictures")
+    links = [k for k in texts.links.links if any(f"[picture {k.number}]" in text for text in shown)]
+    return reader.read(links, texts.left_out)
 
 
 def _issue_text(subject: Subject, texts: SeenTexts, path: str) -> Snapshot:
