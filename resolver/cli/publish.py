@@ -8,18 +8,17 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from resolver.cli.resolve import describe_result, open_forge, resumed_request
+from resolver.cli.resolve import describe_result, open_forge, resumed_request, run_request_from
 from resolver.config.settings import load_settings
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import UsageError
 from resolver.events.log import read_log
 from resolver.events.run_log import DONE_STATES
 from resolver.events.state import State
-from resolver.runs.common import filtered_log, open_host, stop_on_signals
+from resolver.runs.common import filtered_log, stop_on_signals
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.reporting import print_result
-from resolver.runs.stages import RunRequest
 from resolver.trace.plain import for_terminal
 from resolver.trace.text import TerminalProgress
 
@@ -44,18 +43,13 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
         console.print(Text(for_terminal(describe_result(output))), soft_wrap=True)
         return 0
     _check_finished(output)
-    run_request = RunRequest(
-        trigger=request.trigger,
-        run=request.run,
-        output=output,
-        load_settings=lambda repository: load_settings(options, environment, repository),
-        host=open_host(environment),
+    run_request = run_request_from(
+        request,
+        output,
+        options,
+        environment,
         by_operator=True,
         resume=True,
-        continuation=request.continuation,
-        issue=request.issue,
-        options=options,
-        source=request.source,
         progress=TerminalProgress(console),
     )
     with temporary_directory() as copies:

@@ -111,24 +111,41 @@ def command(
         folder = Output(output or default_output(environment, request.run))
         if text is not None:  # in a file, a resumed run finds it
             request = request.model_copy(update={"issue": str(folder.write_issue(text))})
-    run_request = RunRequest(
-        trigger=request.trigger,
-        run=request.run,
-        output=folder,
-        load_settings=lambda repository: load_settings(options, environment, repository),
-        host=open_host(environment),
+    run_request = run_request_from(
+        request,
+        folder,
+        options,
+        environment,
         publish=request.publish and not no_publish,
         resume=resume is not None,
-        continuation=request.continuation,
         limit_overrides=limits,
-        issue=request.issue,
-        source=request.source,
-        options=options,
         progress=display.progress,
     )
     forge = open_forge(run_request, settings)
     with watch_comments(comment_watch_for(run_request, settings)):
         return run_displayed(run_request, forge, settings, display)
+
+
+def run_request_from(
+    request: StoredRequest,
+    output: Output,
+    options: Mapping[str, Any],
+    environment: Mapping[str, str],
+    **values: Any,
+) -> RunRequest:
+    """Return the request of the pipeline. values: its further fields."""
+    return RunRequest(
+        trigger=request.trigger,
+        run=request.run,
+        output=output,
+        load_settings=lambda repository: load_settings(options, environment, repository),
+        host=open_host(environment),
+        continuation=request.continuation,
+        issue=request.issue,
+        source=request.source,
+        options=options,
+        **values,
+    )
 
 
 def run_displayed(
