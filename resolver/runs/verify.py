@@ -145,7 +145,6 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
             environment=sandboxes.digest,
             recorded={event.key: event.execution for event in recorded},
             record=log.stream.add,
-            base_results=sandboxes.base_results,
             seconds=settings.verification_seconds,
             parallel=available_processors() > 1,
         ),

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 
 import pytest
 
@@ -24,7 +23,6 @@ from resolver.verification.execute import (
     verify_change,
 )
 from resolver.verification.feedback import can_be_corrected, failing_checks
-from resolver.verification.runner import BaseResults
 from resolver.verification.selection import CheckSelection, NarrowedCheck
 from tests.verification.scripted import (
     CHECK,
@@ -230,21 +228,6 @@ def test_a_flaky_test_is_named_with_its_counts_and_does_not_count() -> None:
     assert flaky.id == "test_a.py::old"
     assert flaky.passed >= 1
     assert flaky.failed >= 1
-
-
-def test_the_result_at_base_is_kept_for_the_next_run(tmp_path: Path) -> None:
-    results = BaseResults(tmp_path)
-    verify(ScriptedSandboxes(HONEST), base_results=results)
-    again, events = ScriptedSandboxes(HONEST), list[CheckExecuted]()
-    assert verify(again, base_results=results, recorded=events).verdict == "verified"
-    assert "base" not in again.opened
-    assert [e.at for e in events if e.is_cached] == ["base"]
-
-
-def test_nothing_that_the_change_executed_is_kept(tmp_path: Path) -> None:
-    verify(ScriptedSandboxes(HONEST), base_results=BaseResults(tmp_path))
-    kept = [CheckExecution.model_validate_json(f.read_bytes()) for f in tmp_path.iterdir()]
-    assert kept == [result(old="passed")]
 
 
 def test_executions_of_the_log_are_not_repeated() -> None:
