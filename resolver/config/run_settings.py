@@ -63,8 +63,7 @@ class LimitSettings(SettingGroup):
 
     @property
     def verification_seconds(self) -> float:
-        """Maximum duration of one verification of a change. The tests that the change affects are
-        executed first, then the whole checks."""
+        """Maximum duration of one verification of a change."""
         return max(self.max_time * VERIFICATION_SHARE, MIN_STEP_SECONDS)
 
 

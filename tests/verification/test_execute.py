@@ -17,13 +17,12 @@ from resolver.models.verification import (
 )
 from resolver.verification.comparison import CONFIRMATIONS
 from resolver.verification.execute import (
-    MAX_SHARE,
     REPETITIONS,
     VerificationRequest,
     verify_change,
 )
 from resolver.verification.feedback import can_be_corrected, failing_checks
-from resolver.verification.selection import CheckSelection, NarrowedCheck
+from resolver.verification.selection import CheckSelection
 from tests.verification.scripted import (
     CHECK,
     CONTROL,
@@ -40,8 +39,8 @@ NEW = "run-tests test_a.py::new"
 Answers = Mapping[tuple[TreeName, str], Sequence[HardCodedResult]]
 
 
-def affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck:
-    return NarrowedCheck(check.model_copy(update={"command": PART}), MAX_SHARE)
+def affected(check: ProjectCheck, at_base: bool) -> ProjectCheck:
+    return check.model_copy(update={"command": PART})
 
 
 def in_files(check: ProjectCheck, files: Sequence[str]) -> ProjectCheck:
@@ -116,9 +115,6 @@ def test_a_fix_whose_test_fails_without_it_is_verified() -> None:
     assert (verified.verdict, verified.reason) == ("verified", "")
     assert verified.reproduction == ("test_a.py::new",)
     assert verified.checks[0].scope == "full"
-    # The affected tests come first, and each tree has one sandbox.
-    head = [command for tree, command in sandboxes.executed if tree == "head"]
-    assert head[:2] == [PART, WHOLE]
     assert sorted(sandboxes.opened) == ["base", "base_with_tests", "head"]
 
 
@@ -291,7 +287,7 @@ def test_no_check_is_executed_in_an_environment_that_does_not_fit_the_change() -
 
 def test_a_set_up_that_fails_with_the_change_is_said() -> None:
     failed = SetupFailed(("requirements.txt",), "no such package", "setup_failed")
-    verified = verify(ScriptedSandboxes({**HONEST, ("head", PART): [failed]}))
+    verified = verify(ScriptedSandboxes({**HONEST, ("head", WHOLE): [failed]}))
     assert (verified.verdict, verified.reason) == ("not_verified", "environment")
     assert verified.unprepared == UnpreparedEnvironment(
         paths=("requirements.txt",), cause="setup_failed", detail="no such package"
