@@ -45,8 +45,10 @@ def test_a_page_is_loaded_through_the_proxy_only(
             assert "/landed" in navigate(browser, f"{outside.url}/landed")
             navigate(browser, "http://evil.test/")
         assert [line.split()[1] for line in outside.seen if "favicon" not in line] == ["/landed"]
-    connections = sandbox.take_connections()
-    assert {(c.host, c.allowed) for c in connections} == {(NAME, True), ("evil.test", False)}
+    connections = {(c.host, c.allowed) for c in sandbox.take_connections()}
+    assert ("evil.test", False) in connections
+    # On a slow machine Chromium also asks a host of its own, which is refused like any other.
+    assert [host for host, allowed in connections if allowed] == [NAME]
 
 
 @pytest.mark.engine
