@@ -63,7 +63,8 @@ class LimitSettings(SettingGroup):
 
     @property
     def verification_seconds(self) -> float:
-        """Maximum duration of one verification of a change."""
+        """Maximum duration of one verification of a change. The tests that the change affects are
+        executed first, then the whole checks."""
         return max(self.max_time * VERIFICATION_SHARE, MIN_STEP_SECONDS)
 
 

@@ -245,6 +245,9 @@ class CheckExecuted(EventBase):
     )
     tree: str = Field(description="Git tree that was checked out.")
     repetition: int = Field(default=0, description="Number of earlier, identical executions.")
+    is_cached: bool = Field(
+        default=False, description="True if the result of an earlier run was used."
+    )
     execution: CheckExecution = Field(description="How it ended.")
 
 

@@ -223,7 +223,7 @@ class CheckComparison(FrozenModel):
 ReviewKind = Literal["manifest", "setup", "inline_tests", "doctests", "tests_only"]
 """Why a person must look at a change that nothing speaks against.
 
-- manifest: a file that also configures tests is changed.
+- manifest: a file that also configures tests is changed outside its dependencies and its version.
 - setup: the project's set-up is changed, which may install another test runner.
 - inline_tests: tests inside of a source file are changed, which trees can't tell from its code.
 - doctests: tests in the documentation of a source file are changed, and were executed.

@@ -43,8 +43,12 @@ from resolver.runtime.environment.changed_environment import (
 from resolver.runtime.environment.environment import Environment, set_up
 from resolver.runtime.environment.images import image_id
 from resolver.runtime.runtime import Runtime
-from resolver.verification.runner import CheckExecutor, digest_of
+from resolver.verification.runner import BaseResults, CheckExecutor, digest_of
 from resolver.verification.sandbox_checks import execute_check
+
+BASE_RESULTS = "base-checks"
+"""Folder of the results at base commits, in the host's cache folder."""
+
 
 SERVICE_FAILED = 125
 """Exit code of a check whose services could not be started, as of a container that could not be."""
@@ -122,6 +126,16 @@ class CheckSandboxes:
         }
         self.digest = digest_of({**self._limits(), "environment": self._identity(environment)})
         """Identifies everything besides tree and command that decides how a check ends."""
+
+    @property
+    def base_results(self) -> BaseResults | None:
+        """Results of earlier runs; None unless an image determines the environment.
+
+        Programs of this machine may change between two runs.
+        """
+        if self._kind != "docker":
+            return None
+        return BaseResults(self._host.cache / BASE_RESULTS)
 
     @property
     def unprepared(self) -> UnpreparedEnvironment | None:

@@ -83,7 +83,7 @@ class RunSpans:
                 self._add_call(event, event.completion, event.service, parent)
             case life.StageCompleted() if event.seconds:
                 self._add_past(event.stage, event.timestamp, event.seconds, {}, parent)
-            case life.CheckExecuted():
+            case life.CheckExecuted() if not event.is_cached:
                 done = event.execution
                 attributes = known_attributes(
                     {"resolver.tree": event.at, "process.exit.code": done.exit_code}

@@ -145,6 +145,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
             environment=sandboxes.digest,
             recorded={event.key: event.execution for event in recorded},
             record=log.stream.add,
+            base_results=sandboxes.base_results,
             seconds=settings.verification_seconds,
             parallel=available_processors() > 1,
         ),

@@ -297,7 +297,7 @@ def _describe_verification(
     if done.cases:
         failed = done.count("failed", "error")
         ended += f", {done.count('passed')} passed" + (f", {failed} failed" if failed else "")
-    took = duration(done.seconds)
+    took = "from an earlier run" if event.is_cached else duration(done.seconds)
     again = ", again" if event.repetition else ""
     command = one_line(event.command, _COMMAND_CHARACTERS)
     text = f"{command} {_TREES[event.at]}{again}: {ended} ({took})"

@@ -1,9 +1,9 @@
 """Executes the project's checks at the trees of a change, in an order that saves time.
 
-The whole check is executed once at each tree that differs in code or in the tests of the base, and
-then the tests of the change without its code. Only the tests that the change affects are executed
-where there is no time for the whole check. A test that fails now and did not before is repeated
-before it counts, and so is one that shows what the change solves.
+The tests that the change affects are executed first where they are a small part of the check, then
+the whole check once at each tree that differs in code or in the tests of the base, within the time
+that is given, and then the tests of the change without its code. A test that fails now and did not
+before is repeated before it counts, and so is one that shows what the change solves.
 """
 
 import logging
@@ -49,6 +49,9 @@ REPETITIONS = 3
 
 RESERVE = 0.25
 """Share of the time that is kept back from whole checks for narrowed ones."""
+
+MAX_SHARE = 0.2
+"""Maximum share of a check that is executed before the whole of it."""
 
 
 @dataclass(frozen=True)
@@ -174,17 +177,22 @@ class _CheckVerification:
     def execute(self) -> None:
         """Execute the check at the trees, and the tests of the change without its code.
 
-        The whole check counts if there is enough time for it at all trees, otherwise only the
-        affected tests do.
+        The affected tests come first where that costs little. The whole check counts if there is
+        enough time for it at all trees, otherwise only the affected tests do.
         """
         # A part of the time is kept back, in which the affected tests are compared if the whole
         # check does not end.
         reserve = RESERVE * self._runner.options.seconds if self._affected else 0.0
+        first: list[CheckRequest] = []
+        if self._affected is not None and self._affected.share <= MAX_SHARE:
+            first.append(self._next_request("head", self._affected.check))
         whole = [self._next_request(tree, self._check, reserve) for tree in self._whole_trees]
-        executions = self._runner.execute(whole)
-        self.is_cut = not all(e is not None and e.exit_code is not None for e in executions)
-        if not self.is_cut or not self._execute_affected():
-            self._add(self._whole, whole, executions)
+        executions = self._runner.execute([*first, *whole])
+        self._add(self._narrowed, first, executions[: len(first)])
+        ended = [e is not None and e.exit_code is not None for e in executions[len(first) :]]
+        self.is_cut = not all(ended)
+        if all(ended) or not self._execute_affected():
+            self._add(self._whole, whole, executions[len(first) :])
         if self._without_code != "base":
             self._execute_new_tests()
 
@@ -193,8 +201,10 @@ class _CheckVerification:
         at_base = self._selection.affected(self._check, True)
         if self._affected is None or at_base is None:
             return False  # the change affects no test that the base commit has
-        wanted = [(tree, at_base) for tree in self._whole_trees[1:]]
-        self._execute_at([*wanted, ("head", self._affected)])
+        wanted = [(tree, at_base.check) for tree in self._whole_trees[1:]]
+        if not self._narrowed["head"]:
+            wanted.append(("head", self._affected.check))
+        self._execute_at(wanted)
         if not all(self._narrowed[tree] for tree in self._whole_trees):
             return False
         self._scope = "affected"
@@ -241,7 +251,7 @@ class _CheckVerification:
 
     def _largest(self) -> ProjectCheck:
         """Return the check for all affected tests; the whole check if it can't be narrowed."""
-        return self._affected or self._check
+        return self._affected.check if self._affected is not None else self._check
 
     def repeat_failures(self) -> None:
         """Repeat what newly fails, and what shows that the change is needed."""

@@ -1,11 +1,15 @@
 """Executes the checks of a project at several trees, each in a sandbox of its own.
 
-Executions that the run's event log already has are not repeated.
+Executions that the run's event log or the store of base results already has are not repeated. A
+change can't influence that store: only executions at a base commit are written, and the key is made
+of the repository, the commit's tree, the environment and the command.
 """
 
+import contextlib
 import hashlib
 import json
 import logging
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
+from pathlib import Path
 from typing import Protocol
+
+from pydantic import ValidationError
 
 from resolver.errors import SandboxLost
 from resolver.events.lifecycle import CheckExecuted
@@ -23,6 +30,9 @@ logger = logging.getLogger("resolver.verification.runner")
 
 FORMAT = 3
 """Version of the stored form and of the way in which checks are executed; a part of the key."""
+
+MAX_FILES = 500
+"""Number of results that are kept; the oldest are removed first."""
 
 MIN_SECONDS = 1.0
 """A check is not started if less time is left."""
@@ -41,6 +51,42 @@ def execution_key(environment: str, tree: str, check: ProjectCheck, repetition: 
 def digest_of(parts: Mapping[str, object]) -> str:
     """Return the digest of named values that describe an environment."""
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class BaseResults:
+    """Results of checks at base commits, one file each in `folder`.
+
+    A result that can't be read or written is only executed again.
+    """
+
+    folder: Path
+
+    def find(self, key: str) -> CheckExecution | None:
+        """Return the stored result, None if there is none."""
+        try:
+            return CheckExecution.model_validate_json(self._file(key).read_bytes())
+        except (OSError, ValidationError):
+            return None
+
+    def store(self, key: str, execution: CheckExecution) -> None:
+        """Store a complete result. One that was ended at its time limit is not stored."""
+        if execution.exit_code is None or not execution.report_complete:
+            return
+        with contextlib.suppress(OSError):
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            with tempfile.NamedTemporaryFile("wb", dir=self.folder, delete=False) as file:
+                file.write(execution.model_dump_json().encode())
+            Path(file.name).replace(self._file(key))
+            self._remove_oldest()
+
+    def _file(self, key: str) -> Path:
+        return self.folder / f"{key}.json"
+
+    def _remove_oldest(self) -> None:
+        files = sorted(self.folder.glob("*.json"), key=lambda f: f.stat().st_mtime)
+        for file in files[:-MAX_FILES]:
+            file.unlink(missing_ok=True)
 
 
 class CheckExecutor(Protocol):
@@ -83,6 +129,7 @@ class RunnerOptions:
     environment: identifies the repository, the environment and the sandbox's limits.
     recorded: results that the event log has, by key.
     record: adds an execution to the event log; called from several threads.
+    base_results: results of earlier runs; None to neither read nor write any.
     seconds: time limit of all executions together.
     parallel: True to execute checks at two trees at the same time.
     """
@@ -91,6 +138,7 @@ class RunnerOptions:
     environment: str
     recorded: Mapping[str, CheckExecution]
     record: RecordExecution
+    base_results: BaseResults | None
     seconds: float
     parallel: bool
     clock: Callable[[], float] = time.monotonic
@@ -176,9 +224,13 @@ class CheckRunner:
         key = execution_key(options.environment, tree, check, request.repetition)
         if (known := options.recorded.get(key)) is not None:
             return known
-        execution = self._start(request)
+        store = options.base_results if _is_kept(request) else None
+        stored = store.find(key) if store else None
+        execution = stored or self._start(request)
         if execution is None or self.is_cancelled:
             return None
+        if store and stored is None:
+            store.store(key, execution)
         options.record(
             CheckExecuted(
                 key=key,
@@ -187,6 +239,7 @@ class CheckRunner:
                 at=request.tree,
                 tree=tree,
                 repetition=request.repetition,
+                is_cached=stored is not None,
                 execution=execution,
             )
         )
@@ -225,3 +278,8 @@ class CheckRunner:
                 self._open.push(opened)
                 self._executors[tree] = executor
         return self._executors[tree]
+
+
+def _is_kept(request: CheckRequest) -> bool:
+    """Return True if the result is kept for other runs: whole checks at the base commit."""
+    return request.tree == "base" and request.repetition == 0

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from resolver.git.workspace import Workspace
 from resolver.models.path_globs import matches_glob
@@ -11,6 +12,14 @@ from resolver.runtime.service_policy import NO_SERVICES, ServicePolicy, allow_se
 from resolver.verification.checks import complete_check, discover_checks
 from resolver.verification.project_tree import ProjectTree
 from resolver.verification.runners import narrow_to_files, narrow_to_tests
+
+
+class NarrowedCheck(NamedTuple):
+    """A check for a part of the tests. share: how large the part is, by the number of test files;
+    1.0 for all of them."""
+
+    check: ProjectCheck
+    share: float
 
 
 @dataclass(frozen=True)
@@ -26,7 +35,7 @@ class CheckSelection:
 
     checks: tuple[ProjectCheck, ...]
     omitted: tuple[OmittedCheck, ...] = ()
-    affected: Callable[[ProjectCheck, bool], ProjectCheck | None] = lambda _, __: None
+    affected: Callable[[ProjectCheck, bool], NarrowedCheck | None] = lambda _, __: None
     in_files: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = narrow_to_files
     only: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = narrow_to_tests
 
@@ -55,7 +64,7 @@ def select_checks(
         checks = found  # a change of what several packages share may break each of them
     after = ProjectTree.from_commit(workspace.git, head)
 
-    def affected(check: ProjectCheck, at_base: bool) -> ProjectCheck | None:
+    def affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck | None:
         return affected_check(check, changed_files, before if at_base else after)
 
     return CheckSelection(checks, omitted, affected)
@@ -72,13 +81,15 @@ def find_checks(
 
 def affected_check(
     check: ProjectCheck, changed_files: Sequence[str], tree: ProjectTree
-) -> ProjectCheck | None:
+) -> NarrowedCheck | None:
     """Return the check for the test files that the change touches, as far as the tree has them.
 
     None if the runner can't be narrowed to files, or if the change touches none that it collects.
     """
-    touched = sorted(set(filter(_is_collected, tree.paths)) & set(changed_files))
-    return narrow_to_files(check, touched)
+    tests = [path for path in tree.paths if _is_collected(path)]
+    touched = sorted(set(tests) & set(changed_files))
+    narrowed = narrow_to_files(check, touched)
+    return None if narrowed is None else NarrowedCheck(narrowed, len(touched) / len(tests))
 
 
 def _is_collected(path: str) -> bool:

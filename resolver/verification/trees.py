@@ -37,6 +37,7 @@ from resolver.git.workspace import Workspace
 from resolver.models.test_files import is_test_file
 from resolver.models.verification import ChangedExpectation, ReviewPoint, TreeName
 from resolver.runtime.environment.plan import COPILOT, FILES, SCRIPTS
+from resolver.verification.manifests import may_change_tests
 from resolver.verification.project_files import (
     belongs_to_tests,
     is_project_manifest,
@@ -139,16 +140,18 @@ def _new_entry(change: TreeChange) -> TreeEntry:
 
 def _review_points(git: HostGit, changes: Mapping[str, TreeChange]) -> Iterator[ReviewPoint]:
     """Yield the parts of a change outside of the tests that a person must look at."""
-    sources = (".py", *_INLINE_TESTS)
-    read = [change for path, change in changes.items() if path.endswith(sources)]
-    contents = _read_contents(git, read)
+    contents = _read_contents(git, changes.values())
     for path, change in changes.items():
         if path in _SETUP_FILES:
             yield ReviewPoint(kind="setup", path=path)
-        if is_project_manifest(path):
-            yield ReviewPoint(kind="manifest", path=path)
         suffix = PurePosixPath(path).suffix
+        is_manifest = is_project_manifest(path)
+        if not is_manifest and suffix not in _INLINE_TESTS and suffix != ".py":
+            continue
         old, new = (contents.get(blob or "") for blob in (change.old_blob, change.new_blob))
+        is_read = all(b is None or b in contents for b in (change.old_blob, change.new_blob))
+        if is_manifest and (not is_read or may_change_tests(path, old, new)):
+            yield ReviewPoint(kind="manifest", path=path)
         if old is None or new is None:
             continue
         before, after = (text.decode("utf-8", "replace") for text in (old, new))

@@ -131,11 +131,15 @@ def test_stages_and_checks_with_a_duration_are_spans() -> None:
     traced = Traced()
     traced.add(5.0, StageCompleted(stage="setup", detail="pip install", seconds=3.0))
     traced.add(5.0, StageCompleted(stage="branch", detail="agent/1", seconds=0.0))
-    execution = CheckExecution(exit_code=1, seconds=2.0)
-    check = CheckExecuted(
-        key="k", name="pytest", command="pytest", at="head", tree="t", execution=execution
-    )
-    traced.add(9.0, check)
+    for is_cached, name in ((False, "pytest"), (True, "cached")):
+        execution = CheckExecution(exit_code=1, seconds=2.0)
+        traced.add(
+            9.0,
+            CheckExecuted(
+                key="k", name=name, command="pytest", at="head", tree="t", execution=execution,
+                is_cached=is_cached,
+            ),
+        )  # fmt: skip
     spans = traced.end(9.0)
     assert set(spans) == {"invoke_agent resolver", "setup", "check pytest"}
     assert seconds_of(spans["setup"]) == (2.0, 5.0)

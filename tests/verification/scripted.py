@@ -15,7 +15,7 @@ from resolver.models.verification import (
     TreeName,
 )
 from resolver.verification.project_tree import MAX_FILE, ProjectTree
-from resolver.verification.runner import CheckExecutor, RunnerOptions
+from resolver.verification.runner import BaseResults, CheckExecutor, RunnerOptions
 
 CHECK = ProjectCheck(name="tests", command="run-tests", runner="pytest", report_format="junit")
 TREES: Mapping[TreeName, str] = {"base": "b" * 40, "base_with_tests": "c" * 40, "head": "d" * 40}
@@ -101,6 +101,7 @@ def runner_options(
     recorded: list[CheckExecuted],
     *,
     seconds: float = 600.0,
+    base_results: BaseResults | None = None,
     known: Mapping[str, CheckExecution] | None = None,
     clock: Callable[[], float] = lambda: 0.0,
     parallel: bool = False,
@@ -112,6 +113,7 @@ def runner_options(
         environment="an environment",
         recorded=known or {},
         record=recorded.append,
+        base_results=base_results,
         seconds=seconds,
         parallel=parallel,
         clock=clock,

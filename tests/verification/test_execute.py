@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -17,12 +18,14 @@ from resolver.models.verification import (
 )
 from resolver.verification.comparison import CONFIRMATIONS
 from resolver.verification.execute import (
+    MAX_SHARE,
     REPETITIONS,
     VerificationRequest,
     verify_change,
 )
 from resolver.verification.feedback import can_be_corrected, failing_checks
-from resolver.verification.selection import CheckSelection
+from resolver.verification.runner import BaseResults
+from resolver.verification.selection import CheckSelection, NarrowedCheck
 from tests.verification.scripted import (
     CHECK,
     CONTROL,
@@ -39,8 +42,8 @@ NEW = "run-tests test_a.py::new"
 Answers = Mapping[tuple[TreeName, str], Sequence[HardCodedResult]]
 
 
-def affected(check: ProjectCheck, at_base: bool) -> ProjectCheck:
-    return check.model_copy(update={"command": PART})
+def affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck:
+    return NarrowedCheck(check.model_copy(update={"command": PART}), MAX_SHARE)
 
 
 def in_files(check: ProjectCheck, files: Sequence[str]) -> ProjectCheck:
@@ -115,6 +118,9 @@ def test_a_fix_whose_test_fails_without_it_is_verified() -> None:
     assert (verified.verdict, verified.reason) == ("verified", "")
     assert verified.reproduction == ("test_a.py::new",)
     assert verified.checks[0].scope == "full"
+    # The affected tests come first, and each tree has one sandbox.
+    head = [command for tree, command in sandboxes.executed if tree == "head"]
+    assert head[:2] == [PART, WHOLE]
     assert sorted(sandboxes.opened) == ["base", "base_with_tests", "head"]
 
 
@@ -226,6 +232,21 @@ def test_a_flaky_test_is_named_with_its_counts_and_does_not_count() -> None:
     assert flaky.failed >= 1
 
 
+def test_the_result_at_base_is_kept_for_the_next_run(tmp_path: Path) -> None:
+    results = BaseResults(tmp_path)
+    verify(ScriptedSandboxes(HONEST), base_results=results)
+    again, events = ScriptedSandboxes(HONEST), list[CheckExecuted]()
+    assert verify(again, base_results=results, recorded=events).verdict == "verified"
+    assert "base" not in again.opened
+    assert [e.at for e in events if e.is_cached] == ["base"]
+
+
+def test_nothing_that_the_change_executed_is_kept(tmp_path: Path) -> None:
+    verify(ScriptedSandboxes(HONEST), base_results=BaseResults(tmp_path))
+    kept = [CheckExecution.model_validate_json(f.read_bytes()) for f in tmp_path.iterdir()]
+    assert kept == [result(old="passed")]
+
+
 def test_executions_of_the_log_are_not_repeated() -> None:
     events: list[CheckExecuted] = []
     first = verify(ScriptedSandboxes(HONEST), recorded=events)
@@ -287,7 +308,7 @@ def test_no_check_is_executed_in_an_environment_that_does_not_fit_the_change() -
 
 def test_a_set_up_that_fails_with_the_change_is_said() -> None:
     failed = SetupFailed(("requirements.txt",), "no such package", "setup_failed")
-    verified = verify(ScriptedSandboxes({**HONEST, ("head", WHOLE): [failed]}))
+    verified = verify(ScriptedSandboxes({**HONEST, ("head", PART): [failed]}))
     assert (verified.verdict, verified.reason) == ("not_verified", "environment")
     assert verified.unprepared == UnpreparedEnvironment(
         paths=("requirements.txt",), cause="setup_failed", detail="no such package"

@@ -39,13 +39,14 @@ GO = {"go.mod": "module x", "a_test.go": "", "bill/b_test.go": "", "bill/b.go": 
         (GO, ["bill/b.go"], None),
     ],
 )
-def test_only_the_test_files_that_the_change_touches_are_affected(
+def test_only_the_test_files_that_the_change_touches_are_run_first(
     files: dict[str, str], changed: list[str], expected: str | None
 ) -> None:
     tree = tree_of(files)
     (check,) = discover_checks(tree)
     result = affected_check(check, changed, tree)
-    assert (result.command if result else None) == expected
+    assert (result.check.command if result else None) == expected
+    assert result is None or 0 < result.share <= 1
 
 
 @pytest.mark.parametrize(
@@ -68,7 +69,7 @@ def test_files_in_a_declared_check_stand_for_those_that_the_change_touches(
     tree = tree_of(PYTHON)
     check = complete_check(ProjectCheck(name="unit", command=command), tree)
     result = affected_check(check, ["tests/test_bill.py"], tree)
-    assert (check.command, result.command if result else None) == (whole, narrowed)
+    assert (check.command, result.check.command if result else None) == (whole, narrowed)
 
 
 @pytest.mark.parametrize(
@@ -112,4 +113,4 @@ def test_any_paths_give_a_result(changed: list[str], paths: list[str], marker: s
     tree = tree_of(dict.fromkeys([*paths, marker], '{"scripts": {"test": "jest"}}'))
     for check in discover_checks(tree):
         result = affected_check(check, changed, tree)
-        assert result is None or result.command.startswith(check.command.split()[0])
+        assert result is None or result.check.command.startswith(check.command.split()[0])

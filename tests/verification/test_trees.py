@@ -123,6 +123,7 @@ def test_tests_alone_are_named(tmp_path: Path) -> None:
     ("path", "old", "new", "kinds"),
     [
         ("package.json", '{"scripts": {"test": "a"}}', '{"scripts": {"test": "b"}}', ["manifest"]),
+        ("package.json", '{"version": "1"}', '{"version": "2"}', []),
         ("Makefile", "test:\n\tpytest\n", "test:\n\ttrue\n", ["manifest"]),
         (".agents/setup.sh", "pip install x", "pip install y", ["setup"]),
         ("src/lib.rs", "fn a() {}\n#[cfg(test)]\n", "fn a() {}\n#[cfg(test)]\n2", ["inline_tests"]),

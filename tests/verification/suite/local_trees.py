@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from resolver.events.lifecycle import CheckExecuted
 from resolver.git.workspace import Workspace
 from resolver.models.verification import CheckExecution, ProjectCheck, TreeName, Verification
+from resolver.verification.runner import BaseResults
 from resolver.verification.execute import VerificationRequest, verify_change
 from resolver.verification.runner import CheckExecutor, RunnerOptions
 from resolver.verification.sandbox_checks import execute_check
@@ -36,11 +36,11 @@ class _LocalExecutor:
 
 
 def verify_files(
-    check: ProjectCheck, base: Files, head: Files, folder: Path, shared: dict[str, CheckExecution]
+    check: ProjectCheck, base: Files, head: Files, folder: Path, shared: Path
 ) -> Verification:
     """Return the verdict about the change from `base` to `head`.
 
-    folder: for the repository and the sandboxes. shared: results at base commits, which other changes have in common.
+    folder: for the repository and the sandboxes. shared: for the results at base commits.
     """
     workspace, tree = write_repository(folder / "repository.git", base, head)
     trees = build_trees(workspace, tree)
@@ -50,17 +50,14 @@ def verify_files(
         files = read_files(workspace, trees.trees[name])
         yield _LocalExecutor(LocalSandbox(folder / name, files, {}))
 
-    def keep(event: CheckExecuted) -> None:
-        if event.at == "base":
-            shared[event.key] = event.execution
-
     request = VerificationRequest(
         selection=select_checks([check], workspace, trees.changed_files, tree),
         options=RunnerOptions(
             trees=trees.trees,
             environment="this machine",
-            recorded=shared,
-            record=keep,
+            recorded={},
+            record=lambda _: None,
+            base_results=BaseResults(shared),
             seconds=SECONDS,
             parallel=False,
         ),

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from resolver.events.lifecycle import VerificationCompleted
-from resolver.models.verification import CheckExecution
 from resolver.trace.view import evidence_of
 from tests.verification.suite.changes import CHANGES, SuiteChange
 from tests.verification.suite.local_trees import verify_files
@@ -14,9 +13,9 @@ from tests.verification.suite.projects import PROJECTS
 
 
 @pytest.fixture(scope="module")
-def shared() -> dict[str, CheckExecution]:
-    """The results at the base, which all changes of a project have in common."""
-    return {}
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for results at the base, which all changes of a project have in common."""
+    return tmp_path_factory.mktemp("base-results")
 
 
 IN_EVERY_RUN = {
@@ -45,7 +44,7 @@ def at_night(change: SuiteChange) -> list[pytest.MarkDecorator]:
     "change", [pytest.param(change, marks=at_night(change), id=str(change)) for change in CHANGES]
 )
 def test_a_change_gets_the_verdict_that_it_deserves(
-    change: SuiteChange, tmp_path: Path, shared: dict[str, CheckExecution]
+    change: SuiteChange, tmp_path: Path, shared: Path
 ) -> None:
     check = PROJECTS[change.runner].check
     verified = verify_files(check, change.base, change.head, tmp_path, shared)
@@ -56,7 +55,7 @@ def test_a_change_gets_the_verdict_that_it_deserves(
 
 
 def test_an_environment_that_lacks_something_is_named_whatever_else_the_change_does(
-    tmp_path: Path, shared: dict[str, CheckExecution]
+    tmp_path: Path, shared: Path
 ) -> None:
     project = PROJECTS["pytest"]
     conftest = {"conftest.py": "import nowhere\n"}
