@@ -1,136 +1,129 @@
-"""Holds the code of one commit in the worker process (sources, graph, words) and answers questions
-about it. It depends neither on where the code comes from nor on who asks."""
+"""Holds the code of one commit in the worker process and answers questions about it. It depends
+neither on where the code comes from nor on who asks."""
 
-import bisect
+import difflib
+import heapq
+import itertools
+import math
 import re
-import zlib
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
 
-from resolver.code_index.answers import BuiltIndex, CodeExcerpt, Definition, TermResult, WalkResult
-from resolver.code_index.grammars import syntax_of
-from resolver.code_index.graph import (
-    MAX_FOLDER_DEPTH,
-    MAX_WALK_ROWS,
-    ROOT,
-    Direction,
-    EdgeKind,
-    Graph,
-    build_graph,
-    explore,
-)
-from resolver.code_index.search import (
-    MAX_LINE_CHARACTERS,
-    WordIndex,
-    find_named,
-    split_identifier_words,
-)
-from resolver.code_index.source import Entity, SourceFile, count_lines, read_source
+from resolver.code_index.graph import MAX_FOLDER_DEPTH, ROOT, Graph
+from resolver.code_index.languages import language_of
+from resolver.code_index.source import Entity, SourceFile, read_source
 
 MAX_LINES = 200
 """Maximum number of lines of code in the answer for one term."""
 
+MAX_LINE_CHARACTERS = 400
 MAX_DEFINITIONS = 15
 MAX_OUTLINE_ENTRIES = 80
+MAX_WALK_STEPS = 200
 MAX_PASSAGES = 5
 _PASSAGE_LINES = 8
 _CONTEXT_LINES = 15
 _LINE_REFERENCE = re.compile(r"(.+):([1-9]\d{0,6})(?:-([1-9]\d{0,6}))?")
+_WORD = re.compile(r"\w{2,80}")
+_WORD_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]{2,}|\d{2,}")
+_MAX_QUERY_WORDS = 40
+_MAX_SIMILAR = 5_000
 
 
 class CodeBase:
-    """The index in memory. Call `add` for each file, then `build`, then ask questions."""
+    """The index in memory. Call `add` for each file, then `build`, then ask questions. Answers are
+    text."""
 
     def __init__(self) -> None:
-        self._sources: list[SourceFile] = []
+        self._sources: dict[str, tuple[SourceFile, int]] = {}
         self._texts: dict[str, bytes] = {}
-        self._word_index = WordIndex()
-        self._graph = Graph({}, ())
+        self._graph = Graph({})
         self._entities_by_file: dict[str, list[Entity]] = {}
-        self._left_out = 0
-        self._last_decompressed: tuple[str, list[str]] = ("", [])
+        self._lines = lru_cache(maxsize=4)(self._read_lines)
 
-    def add(self, path: str, content: bytes, is_late: Callable[[], bool]) -> None:
-        """Add a file.
+    def add(self, path: str, content: bytes, is_late: Callable[[], bool]) -> bool:
+        """Add a file, and return False if something of it is missing.
 
         A file in an unknown language, or one whose parsing was given up because of `is_late`, is
         found only by its words. A binary file is left out.
         """
         if b"\0" in content[:8000]:
-            return
-        syntax = syntax_of(path)
-        if syntax is None:
-            source = SourceFile(path, "", count_lines(content))
-        else:
-            source = read_source(path, content, syntax, is_late)
-        self._left_out += not source.complete
-        self._sources.append(source)
-        self._texts[path] = zlib.compress(content, 1)
-        self._word_index.add(path, content.decode("utf-8", "replace"))
+            return True
+        language = language_of(path)
+        source = read_source(path, content, language, is_late) if language else SourceFile()
+        lines = content.count(b"\n") + (not content.endswith(b"\n") if content else 0)
+        self._sources[path] = source, lines
+        self._texts[path] = content
+        return source.complete
 
-    def leave_out(self, files: int) -> None:
-        """Count files that a limit left out."""
-        self._left_out += files
-
-    def build(self, is_filtered: bool) -> BuiltIndex:
-        """Build the graph from the added files. is_filtered: returned as part of the result."""
-        self._sources.sort(key=lambda source: source.path)
-        self._graph = build_graph(self._sources)
-        entities_by_file: dict[str, list[Entity]] = defaultdict(list)
-        for entity in self._graph.entities.values():
-            if entity.name:
-                entities_by_file[entity.path].append(entity)
+    def build(self) -> int:
+        """Build the graph from the added files, and return their number."""
+        self._graph = Graph(self._sources)
         self._entities_by_file = {
-            path: sorted(entities, key=lambda e: (e.start, -e.end))
-            for path, entities in entities_by_file.items()
+            path: sorted(source.entities, key=lambda e: (e.start, -e.end))
+            for path, (source, _) in self._sources.items()
         }
-        files = len(self._sources)
-        self._sources = []
-        return BuiltIndex(files, len(self._graph.entities), self._left_out, is_filtered)
+        self._sources = {}
+        return len(self._texts)
 
-    def search(self, terms: Sequence[str], path_prefix: str) -> tuple[TermResult, ...]:
-        """Return what was found for each term in the folder or file `path_prefix` ("" for all)."""
+    def search(self, terms: Sequence[str], path_prefix: str) -> str:
+        """Return what was found for each term in the folder or file `path_prefix`, which is empty
+        for all."""
         path = self._relative_path(path_prefix.strip())
         folder = f"{path}/" if path and path not in self._texts else path
-        return tuple(self._search(term.strip(), folder) for term in terms)
+        return "\n\n".join(
+            "\n".join((f"## {term}", *self._search(term.strip(), folder))) for term in terms
+        )
 
     def explore(
         self,
         starts: Sequence[str],
-        directions: Sequence[Direction],
+        directions: Sequence[str],
         depth: int,
-        kinds: Collection[EdgeKind],
-    ) -> tuple[WalkResult, ...]:
-        """Return the walks from each start, in each direction."""
-        max_rows = max(20, MAX_WALK_ROWS // max(1, len(starts) * len(directions)))
-        walks: list[WalkResult] = []
+        kinds: Collection[str],
+    ) -> str:
+        """Return the walks from each start, in each direction: upstream or downstream."""
+        limit = max(20, MAX_WALK_STEPS // max(1, len(starts) * len(directions)))
+        walks: list[str] = []
         for start in starts:
-            node, similar = self._node(start.strip())
-            if node is None:
-                walks.append(WalkResult(start, similar=similar))
-                continue
-            for direction in directions:
-                rows, is_truncated = explore(self._graph, node, direction, depth, kinds, max_rows)
-                walks.append(
-                    WalkResult(start, direction, self._definition(node), rows, is_truncated)
-                )
-        return tuple(walks)
+            node, similar = self._find_node(start.strip())
+            if node is not None:
+                walks += [
+                    "\n".join(self._walk(node, direction, depth, kinds, limit))
+                    for direction in directions
+                ]
+            else:
+                question = " Did you mean one of these?" if similar else ""
+                walks.append("\n- ".join((f"The index has no {start}.{question}", *similar)))
+        return "\n\n".join(walks)
 
-    def _node(self, name: str) -> tuple[str | None, tuple[str, ...]]:
+    def _walk(
+        self, node: str, direction: str, depth: int, kinds: Collection[str], limit: int
+    ) -> Iterator[str]:
+        upstream = direction == "upstream"
+        steps = list(itertools.islice(self._graph.walk(node, upstream, depth, kinds), limit + 1))
+        yield f"{_label(self._graph.entities[node])}, {direction}{'' if steps else ': nothing'}"
+        for step in steps[:limit]:
+            notes = f"{' (guessed)' if step.edge.guessed else ''}"
+            notes += f"{' (see above)' if step.is_repeated else ''}"
+            arrow = f"{'  ' * step.level}{'<-' if upstream else '->'}"
+            yield f"{arrow} {step.edge.kind} {_label(step.node)}{notes}"
+        if len(steps) > limit:
+            yield "  ... more was left out: ask for less depth, or for some kinds of edges only"
+
+    def _find_node(self, name: str) -> tuple[str | None, list[str]]:
         """Return the id that `name` refers to, or None and the ids that may be meant."""
         entities = self._graph.entities
         plain = self._relative_path(name)
-        candidates = (name, plain, f"{plain}/", ROOT if name in {"", "."} else "")
-        for candidate in candidates:
+        for candidate in (name, plain, f"{plain}/", ROOT if name in {"", "."} else name):
             if candidate in entities:
-                return candidate, ()
+                return candidate, []
         file_path, _, qualified_name = plain.rpartition("::")
-        matches = find_named(self._entities_below(file_path), qualified_name) or find_named(
-            entities.values(), plain
-        )
+        matches = self._find_named(qualified_name, file_path) or self._find_named(plain)
         if len(matches) == 1:
-            return matches[0].id, ()
-        return None, tuple(entity.id for entity in matches[:MAX_DEFINITIONS])
+            return matches[0].id, []
+        return None, [entity.id for entity in matches[:MAX_DEFINITIONS]]
 
     def _relative_path(self, text: str) -> str:
         """Return the path relative to the repository. Tracebacks contain absolute paths of a
@@ -140,107 +133,162 @@ class CodeBase:
             return reference
         path = re.split(r"::|:\d", reference)[0]
         parts = path.strip("/").split("/")[:MAX_FOLDER_DEPTH]
-        suffixes = ("/".join(parts[start:]) for start in range(len(parts)))
-        known_suffixes = (
-            suffix
-            for suffix in suffixes
-            if suffix in self._texts or f"{suffix}/" in self._graph.entities
-        )
-        suffix = next(known_suffixes, None)
-        return reference.strip("/") if suffix is None else suffix + reference[len(path) :]
+        for suffix in ("/".join(parts[start:]) for start in range(len(parts))):
+            if suffix in self._texts or f"{suffix}/" in self._graph.entities:
+                return suffix + reference[len(path) :]
+        return reference.strip("/")
 
-    def _entities_below(self, path_prefix: str) -> Iterable[Entity]:
+    def _find_named(self, name: str, path_prefix: str = "") -> list[Entity]:
+        """Return the definitions of that name, qualified or not, in paths that begin with the
+        prefix.
+
+        These are the exact matches, else those that differ in case, else those that contain the
+        name, else those with a similar spelling.
+        """
         entities = self._graph.entities.values()
-        return (entity for entity in entities if entity.path.startswith(path_prefix))
+        named = [(e.name, e) for e in entities if e.name and e.path.startswith(path_prefix)]
+        query = name.strip().replace("::", ".").replace("#", ".")[:200]
+        lower_query = query.lower()
+        tests: tuple[Callable[[str], bool], ...] = (
+            lambda n: n == query or n.endswith(f".{query}"),
+            lambda n: n.lower() == lower_query or n.lower().endswith(f".{lower_query}"),
+            lambda n: bool(lower_query) and lower_query in n.lower(),
+        )
+        for test in tests:
+            if matches := [entity for name, entity in named if test(name)]:
+                return matches
+        # The slow comparison is for names of similar length and with the same first letter.
+        short = query.rpartition(".")[2]
+        close = sorted(
+            {
+                entity.short_name
+                for _, entity in named
+                if entity.short_name[:1].lower() == short[:1].lower()
+                and abs(len(entity.short_name) - len(short)) < 4
+            }
+        )
+        similar = difflib.get_close_matches(short, close[:_MAX_SIMILAR], 5, 0.75)
+        return [entity for name in similar for _, entity in named if entity.short_name == name]
 
-    def _search(self, term: str, path_prefix: str) -> TermResult:
+    def _search(self, term: str, path_prefix: str) -> Iterator[str]:
         entities = self._graph.entities
         reference = self._relative_path(term)
         entity = entities.get(reference) or entities.get(f"{reference}/")
         if entity is not None and entity.path.startswith(path_prefix):
-            if entity.name:
-                return TermResult(term, "code", code=self._code(entity.path, entity))
-            return self._outline(term, entity)
+            yield from self._show_entity(entity)
+            return
         if (match := _LINE_REFERENCE.fullmatch(reference)) and match[1] in self._texts:
-            first = int(match[2])
-            return TermResult(term, "code", code=self._requested_lines(match[1], first, match[3]))
+            yield from self._show_lines(match[1], int(match[2]), match[3])
+            return
         path, _, qualified_name = reference.rpartition("::")
-        search_prefix, name = (path, qualified_name) if path in entities else (path_prefix, term)
-        matches = find_named(self._entities_below(search_prefix), name, 10 * MAX_DEFINITIONS)
+        prefix, name = (path, qualified_name) if path in entities else (path_prefix, term)
+        matches = self._find_named(name, prefix)
+        passages = list(self._find_passages(term, path_prefix))
         unqualified = re.split(r"[.#:]+", term.lower())[-1]
-        is_exact = bool(matches) and matches[0].short_name.lower() == unqualified
-        return TermResult(
-            term,
-            "named" if is_exact else "similar" if matches else "words",
-            tuple(self._definition(entity.id) for entity in matches[:MAX_DEFINITIONS]),
-            max(0, len(matches) - MAX_DEFINITIONS),
-            passages=tuple(
-                self._passage(window.path, window.start, window.end, term)
-                for window in self._word_index.find(term, MAX_PASSAGES, path_prefix)
-            ),
-        )
+        if matches and matches[0].short_name.lower() != unqualified:
+            yield "Nothing has exactly this name. Similar:"
+        elif not matches:
+            below = f" below {path_prefix}" if path_prefix else ""
+            words = "" if passages else f", and its words occur nowhere{below}"
+            yield f"Nothing has this name{words}."
+        yield from self._list_definitions(matches, MAX_DEFINITIONS)
+        if passages:
+            yield "Passages with its words:"
+        for file, line in passages:
+            first = max(1, line - _PASSAGE_LINES // 2)
+            yield from self._show(file, first, first + _PASSAGE_LINES - 1, line)
 
-    def _outline(self, term: str, file: Entity) -> TermResult:
-        """Return the definitions of a file, its first lines if it has none, or the content of a
-        folder."""
-        if file.kind == "directory":
-            children = [edge.end for edge in self._graph.downstream(file.path)]
-            entries = tuple(self._definition(id) for id in children[:MAX_OUTLINE_ENTRIES])
-            return TermResult(term, "file", entries, max(0, len(children) - MAX_OUTLINE_ENTRIES))
-        definitions = self._entities_by_file.get(file.path, [])
-        shown = tuple(self._definition(entity.id) for entity in definitions[:MAX_OUTLINE_ENTRIES])
-        code = None if shown else self._code(file.path, file)
-        return TermResult(term, "file", shown, max(0, len(definitions) - MAX_OUTLINE_ENTRIES), code)
+    def _show_entity(self, entity: Entity) -> Iterator[str]:
+        """Yield the code of a definition, the definitions of a file, its first lines if it has
+        none, or the content of a folder."""
+        if entity.name is not None:
+            yield from self._show(entity.path, entity.start, entity.end, entity.start)
+            return
+        if entity.kind == "directory":
+            edges = self._graph.edges(entity.path)
+            content = [self._graph.entities[edge.end] for edge in edges]
+        else:
+            content = self._entities_by_file[entity.path]
+        if content or entity.kind == "directory":
+            yield "It contains:"
+            yield from self._list_definitions(content, MAX_OUTLINE_ENTRIES)
+        else:
+            yield "It defines nothing that is known; it begins:"
+            yield from self._show(entity.path, entity.start, entity.end)
 
-    def _definition(self, id: str) -> Definition:
-        entity = self._graph.entities[id]
-        lines = self._lines(entity.path) if entity.name else []
-        line = lines[entity.start - 1].strip() if len(lines) >= entity.start else ""
-        return Definition(id, entity.kind, entity.path, entity.start, entity.end, line)
+    def _list_definitions(self, entities: Sequence[Entity], limit: int) -> Iterator[str]:
+        for entity in entities[:limit]:
+            lines = self._lines(entity.path)[entity.start - 1 :] if entity.name else []
+            yield f"- {_label(entity)}{f'  {lines[0].strip()}' if lines else ''}"
+        if len(entities) > limit:
+            yield f"- ... and {len(entities) - limit} more"
 
-    def _code(self, path: str, entity: Entity) -> CodeExcerpt:
-        lines = self._lines(path)[entity.start - 1 : entity.end]
-        shown = tuple(lines[:MAX_LINES])
-        within = entity.id if entity.name else ""
-        return CodeExcerpt(path, entity.start, shown, within, len(lines) - len(shown))
-
-    def _requested_lines(self, path: str, first: int, last: str | None) -> CodeExcerpt:
-        """Return the lines that were asked for. For a single line, return the definition that
+    def _show_lines(self, path: str, first: int, last: str | None) -> Iterator[str]:
+        """Yield the lines that were asked for. For a single line, yield the definition that
         contains it, or the lines around it."""
-        lines = self._lines(path)
         entity = self._enclosing(path, first)
-        if last is None and entity is not None and entity.end - entity.start < MAX_LINES:
-            return self._code(path, entity)
-        start = first if last else max(1, first - _CONTEXT_LINES)
-        requested = lines[start - 1 : int(last) if last else first + _CONTEXT_LINES]
-        shown = tuple(requested[:MAX_LINES])
-        return CodeExcerpt(
-            path, start, shown, entity.id if entity else "", len(requested) - len(shown)
-        )
+        if len(self._lines(path)) < first:
+            yield f"{path} has no such lines."
+        elif last is None and entity is not None and entity.end - entity.start < MAX_LINES:
+            yield from self._show(path, entity.start, entity.end, first)
+        elif last is None:
+            start = max(1, first - _CONTEXT_LINES)
+            yield from self._show(path, start, first + _CONTEXT_LINES, first)
+        else:
+            yield from self._show(path, first, int(last), first)
+
+    def _show(self, path: str, start: int, end: int, line: int | None = None) -> Iterator[str]:
+        """Yield lines of a file, under the definition that contains `line`."""
+        entity = None if line is None else self._enclosing(path, line)
+        yield f"{path}, in {entity.id}:" if entity else f"{path}:"
+        lines = self._lines(path)[start - 1 : end]
+        for number, text in enumerate(lines[:MAX_LINES], start):
+            yield f"{number:6d}  {text}"
+        if len(lines) > MAX_LINES:
+            rest = f"{path}:{start + MAX_LINES}-{start + len(lines) - 1}"
+            yield f"        ... {len(lines) - MAX_LINES} more lines: ask for {rest}"
 
     def _enclosing(self, path: str, line: int) -> Entity | None:
         """Return the innermost definition that contains the line."""
-        entities = self._entities_by_file.get(path, [])
-        index = bisect.bisect_right(entities, line, key=lambda e: e.start)
-        enclosing = (e for e in reversed(entities[max(0, index - 1000) : index]) if e.end >= line)
-        return next(enclosing, None)
+        entities = self._entities_by_file[path]
+        return next((e for e in reversed(entities) if e.start <= line <= e.end), None)
 
-    def _passage(self, path: str, start: int, end: int, term: str) -> CodeExcerpt:
-        """Return the lines around the line that contains most of the term's words."""
-        query_words = set(split_identifier_words(term))
-        lines = self._lines(path)[start - 1 : end]
-        scores = [len(query_words & set(split_identifier_words(line))) for line in lines]
-        best_index = scores.index(max(scores)) if scores else 0
-        first = max(0, best_index - _PASSAGE_LINES // 2)
-        shown = tuple(lines[first : first + _PASSAGE_LINES])
-        entity = self._enclosing(path, start + best_index)
-        return CodeExcerpt(path, start + first, shown, entity.id if entity else "")
+    def _find_passages(self, term: str, path_prefix: str) -> Iterable[tuple[str, int]]:
+        """Yield the files that contain the words of the term, best first, each with the line that
+        contains most of them."""
+        words = _split_words(term)
+        texts = {p: text for p, text in self._texts.items() if p.startswith(path_prefix)}
+        mean = sum(map(len, texts.values())) / max(1, len(texts)) or 1.0
+        counts: dict[str, Counter[str]] = defaultdict(Counter)
+        for path, text in texts.items():
+            lower = path.lower().encode() + b"\n" + text.lower()
+            for word in words:
+                if count := lower.count(word.encode()):
+                    counts[word][path] = count
+        # As in BM25, rare words count more, and the frequency saturates, later in a long text.
+        scores: dict[str, float] = defaultdict(float)
+        for found in counts.values():
+            for path, count in found.items():
+                saturated = count / (count + 0.3 + 0.9 * len(texts[path]) / mean)
+                scores[path] += math.log(1 + len(texts) / len(found)) * saturated
+        for path in heapq.nsmallest(MAX_PASSAGES, scores, key=lambda p: (-scores[p], p)):
+            lines = [line.lower() for line in self._lines(path)]
+            matches = [sum(word in line for word in words) for line in lines]
+            yield path, matches.index(max(matches)) + 1
 
-    def _lines(self, path: str) -> list[str]:
-        """Return the lines of a file. The last file stays decompressed, because questions are about
-        one file several times in a row."""
-        if self._last_decompressed[0] != path:
-            text = zlib.decompress(self._texts[path]).decode("utf-8", "replace")
-            lines = [line[:MAX_LINE_CHARACTERS].rstrip("\r") for line in text.split("\n")]
-            self._last_decompressed = (path, lines)
-        return self._last_decompressed[1]
+    def _read_lines(self, path: str) -> list[str]:
+        text = self._texts[path].decode("utf-8", "replace")
+        return [line[:MAX_LINE_CHARACTERS].rstrip("\r") for line in text.split("\n")]
+
+
+def _label(entity: Entity) -> str:
+    lines = f" [{entity.start}-{entity.end}]" if entity.name else ""
+    return f"{entity.kind} {entity.id}{lines}"
+
+
+def _split_words(text: str) -> list[str]:
+    """Return the words of a text, and the parts of compound words (snake case, camel case), in
+    lower case."""
+    words = _WORD.findall(text[:2000])
+    parts = (part for word in words for part in (word, *_WORD_PART.findall(word)))
+    return list(dict.fromkeys(part.lower() for part in parts))[:_MAX_QUERY_WORDS]

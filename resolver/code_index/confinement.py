@@ -4,13 +4,20 @@ The process keeps its open files, its memory and the clock. Code that takes it o
 in a parser can open no file and no socket, and start no other process.
 """
 
-import ctypes
 import errno
 import os
 import resource
-import struct
-import sys
 from typing import Final
+
+from resolver.sandbox.socket_filter import (
+    ALLOW,
+    ARCHITECTURE,
+    ERROR,
+    NUMBER,
+    install_filter,
+    return_action,
+    when,
+)
 
 _ALLOWED_CALLS: Final = {
     # read, write, close, fstat, lseek, mmap, mprotect, munmap, brk, mremap, madvise, futex,
@@ -28,11 +35,6 @@ _ALLOWED_CALLS: Final = {
     )),
 }  # fmt: skip
 """By machine: the number of its architecture in linux/audit.h and the allowed system calls."""
-
-_LOAD, _EQUAL, _RETURN = 0x20, 0x15, 0x06
-_NUMBER, _ARCHITECTURE = 0, 4  # offsets in struct seccomp_data
-_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
-_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _PR_SET_NO_NEW_PRIVS = 22, 2, 38
 
 
 def limit_resources(memory: int, seconds: int) -> None:
@@ -56,33 +58,15 @@ def confine_process() -> bool:
     limits of `limit_resources` apply. See https://docs.kernel.org/userspace-api/seccomp_filter.html
     """
     machine = os.uname().machine
-    if sys.byteorder != "little" or machine not in _ALLOWED_CALLS:
+    if machine not in _ALLOWED_CALLS:
         return False
-    program = _program(*_ALLOWED_CALLS[machine])
-    buffer = ctypes.create_string_buffer(program)
-    header = ctypes.create_string_buffer(
-        struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
-    )
-    libc = ctypes.CDLL(None, use_errno=True)
-    arguments = (ctypes.c_ulong(1), ctypes.c_ulong(0), ctypes.c_ulong(0), ctypes.c_ulong(0))
-    # Required to install a filter without CAP_SYS_ADMIN, see seccomp(2).
-    libc.prctl(_PR_SET_NO_NEW_PRIVS, *arguments)
-    mode = ctypes.c_ulong(_SECCOMP_MODE_FILTER)
-    return bool(libc.prctl(_PR_SET_SECCOMP, mode, header) == 0)
-
-
-def _program(architecture: int, allowed_calls: tuple[int, ...]) -> bytes:
-    """Return the filter as instructions of classic BPF (linux/filter.h)."""
+    architecture, calls = _ALLOWED_CALLS[machine]
     # The architecture is checked first, because the numbers of system calls depend on it. A denied
     # call fails with EPERM instead of killing the process, so that Python can report it.
-    deny = _instruction(_RETURN, _ERROR | errno.EPERM)
-    allow = _instruction(_RETURN, _ALLOW)
-    program = _instruction(_LOAD, _ARCHITECTURE) + _instruction(_EQUAL, architecture, 1, 0) + deny
-    program += _instruction(_LOAD, _NUMBER)
-    for call in allowed_calls:
-        program += _instruction(_EQUAL, call, 0, 1) + allow
-    return program + deny
-
-
-def _instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
-    return struct.pack("=HBBI", code, if_true, if_false, value)
+    allowed = b"".join(when(NUMBER, call, return_action(ALLOW)) for call in calls)
+    deny = return_action(ERROR | errno.EPERM)
+    try:
+        install_filter(when(ARCHITECTURE, architecture, allowed + deny) + deny)
+    except OSError:
+        return False
+    return True

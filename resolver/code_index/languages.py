@@ -12,6 +12,6 @@ _SUFFIXES = {
 }  # fmt: skip
 
 
-def language_of(path: str) -> str:
-    """Return the language; "" if it is not supported."""
-    return _SUFFIXES.get(PurePosixPath(path).suffix.lower(), "")
+def language_of(path: str) -> str | None:
+    """Return the language; None if it is not supported."""
+    return _SUFFIXES.get(PurePosixPath(path).suffix.lower())

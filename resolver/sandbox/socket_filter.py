@@ -41,20 +41,27 @@ Operations submitted through its rings, IORING_OP_SOCKET among them, do not pass
 """
 
 _LOAD, _EQUAL, _AND, _RETURN = 0x20, 0x15, 0x54, 0x06
-_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data, little-endian
-_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+NUMBER, ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16  # offsets in struct seccomp_data, little-endian
+ALLOW, ERROR = 0x7FFF0000, 0x00050000
 _PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, _PR_SET_NO_NEW_PRIVS = 22, 2, 38
 
 
 def refuse_sockets() -> None:
     """Restrict this thread and all that it starts to ALLOWED_FAMILIES of sockets, without io_uring.
 
-    Raises OSError if the kernel has no seccomp filters or the processor is unknown. Source:
-    seccomp(2).
+    Raises OSError as `install_filter` does.
+    """
+    install_filter(_program())
+
+
+def install_filter(program: bytes) -> None:
+    """Install a filter for this thread and all that it starts, irrevocably.
+
+    program: instructions of classic BPF (linux/filter.h). Raises OSError if the kernel has no
+    seccomp filters or the processor is unknown. Source: seccomp(2).
     """
     if sys.byteorder != "little" or os.uname().machine not in ("x86_64", "aarch64"):
         raise OSError(errno.ENOSYS, f"no filter for a {os.uname().machine}")
-    program = _program()
     buffer = ctypes.create_string_buffer(program)
     header = ctypes.create_string_buffer(
         struct.pack("@HP", len(program) // 8, ctypes.addressof(buffer))
@@ -76,29 +83,29 @@ def _program() -> bytes:
     """
     program = b""
     for architecture, socket_call, multiplexer in _ARCHITECTURES:
-        program += _when(_ARCHITECTURE, architecture, _rules(socket_call, multiplexer))
-    return program + _return(_ERROR | errno.ENOSYS)
+        program += when(ARCHITECTURE, architecture, _rules(socket_call, multiplexer))
+    return program + return_action(ERROR | errno.ENOSYS)
 
 
 def _rules(socket_call: int, multiplexer: int | None) -> bytes:
     """Return the part of the filter for one architecture, given the numbers of its system calls."""
     families = b"".join(
-        _when(_FIRST_ARGUMENT, family, _return(_ALLOW)) for family in ALLOWED_FAMILIES
+        when(_FIRST_ARGUMENT, family, return_action(ALLOW)) for family in ALLOWED_FAMILIES
     )
-    rules = _when(_NUMBER, _IO_URING_SETUP, _return(_ERROR | errno.ENOSYS), mask=~_X32_BIT)
-    rules += _when(
-        _NUMBER, socket_call, families + _return(_ERROR | errno.EAFNOSUPPORT), mask=~_X32_BIT
+    rules = when(NUMBER, _IO_URING_SETUP, return_action(ERROR | errno.ENOSYS), mask=~_X32_BIT)
+    rules += when(
+        NUMBER, socket_call, families + return_action(ERROR | errno.EAFNOSUPPORT), mask=~_X32_BIT
     )
     if multiplexer is not None:
         # A filter sees only registers, and the address family of socketcall(2) is in memory behind
         # a pointer. So SYS_SOCKET (1) is refused altogether; programs of the last ten years use
         # socket(2) itself.
-        refuse_socket = _when(_FIRST_ARGUMENT, 1, _return(_ERROR | errno.ENOSYS))
-        rules += _when(_NUMBER, multiplexer, refuse_socket + _return(_ALLOW))
-    return rules + _return(_ALLOW)
+        refuse_socket = when(_FIRST_ARGUMENT, 1, return_action(ERROR | errno.ENOSYS))
+        rules += when(NUMBER, multiplexer, refuse_socket + return_action(ALLOW))
+    return rules + return_action(ALLOW)
 
 
-def _when(offset: int, value: int, code: bytes, mask: int = -1) -> bytes:
+def when(offset: int, value: int, code: bytes, mask: int = -1) -> bytes:
     """Return code that runs `code` if the word at `offset`, masked with `mask`, equals `value`.
 
     `code` must end with a return instruction: classic BPF only jumps forward.
@@ -109,7 +116,7 @@ def _when(offset: int, value: int, code: bytes, mask: int = -1) -> bytes:
     return condition + struct.pack("=HBBI", _EQUAL, 0, len(code) // 8, value) + code
 
 
-def _return(action: int) -> bytes:
+def return_action(action: int) -> bytes:
     return _instruction(_RETURN, action)
 
 

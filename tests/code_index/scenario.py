@@ -1,12 +1,10 @@
-"""Small repositories in each language, and an index of given files."""
+"""Small repositories in each language, and indexes of given files."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from resolver.code_index.grammars import Syntax, syntax_of
-from resolver.code_index.graph import Graph, build_graph
+from resolver.code_index.codebase import CodeBase
 from resolver.code_index.index import DEFAULT_BOUNDS, CodeIndex, IndexBounds
-from resolver.code_index.source import SourceFile, read_source
 from resolver.git.git import HostGit
 from tests.parts.runs import git, make_checkout
 
@@ -64,20 +62,13 @@ REPOSITORIES: dict[str, dict[str, str]] = {
 }
 
 
-def syntax(path: str) -> Syntax:
-    """Return the syntax of a file whose language is supported."""
-    found = syntax_of(path)
-    assert found is not None
-    return found
-
-
-def sources_of(files: Mapping[str, str]) -> list[SourceFile]:
-    return [read_source(path, text.encode(), syntax(path)) for path, text in files.items()]
-
-
-def graph_of(files: Mapping[str, str]) -> Graph:
-    """Return the graph, built in this process."""
-    return build_graph(sources_of(files))
+def codebase_of(files: Mapping[str, str]) -> CodeBase:
+    """Return the index of these files, built in this process."""
+    code = CodeBase()
+    for path, text in files.items():
+        assert code.add(path, text.encode(), lambda: False)
+    code.build()
+    return code
 
 
 def commit_of(folder: Path, files: Mapping[str, str]) -> tuple[HostGit, str]:
