@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from resolver.github.events.commands import find_instruction, read_instruction
+from resolver.github.events.commands import Instruction, find_instruction, read_instruction
 from resolver.github.events.payloads import Payload, RepositoryPayload, User
 from resolver.github.events.permission import IgnoredEvent, MalformedEvent
 from resolver.github.events.starting_events import ListeningPolicy
@@ -89,24 +89,9 @@ def trigger_from_dispatch(
             f"the input `issue` is not an issue number: {_quote(issue)}; "
             f"the dispatch sets {', '.join(others) or 'nothing'}"
         )
-    given: dict[str, str] = {}
-    for key in ("instruction", "agent"):
-        value = inputs.get(key)
-        if value is not None and not _is_text_or_integer(value):
-            return MalformedEvent(f"the input `{key}` is not a string: {_quote(value)}")
-        given[key] = "" if value is None else str(value).strip()
-    text = find_instruction(given["instruction"], policy.mention)
-    text = given["instruction"] if text is None else text
-    if given["agent"]:
-        agent = _NAME.fullmatch(given["agent"])
-        if agent is None:
-            return MalformedEvent(f"the input `agent` is not a name: {_quote(given['agent'])}")
-        text = f"/{agent[1]} {text}"
-    instruction = read_instruction(text, pull_request=True)
-    if instruction.command not in DISPATCH_COMMANDS:
-        return MalformedEvent(
-            f"{instruction.command.value} is only possible in a comment, not by a dispatch"
-        )
+    instruction = _read_instruction(inputs, policy.mention)
+    if isinstance(instruction, MalformedEvent):
+        return instruction
     return Trigger(
         key=f"{name}:{arrival.id}",
         kind=TriggerKind.DISPATCHED,
@@ -119,6 +104,30 @@ def trigger_from_dispatch(
         extension=instruction.extension,
         at=arrival.at,
     )
+
+
+def _read_instruction(inputs: Mapping[str, Any], mention: str) -> Instruction | MalformedEvent:
+    """Return what the inputs ask for. The instruction may begin with the mention, as in a
+    comment."""
+    given: dict[str, str] = {}
+    for key in ("instruction", "agent"):
+        value = inputs.get(key)
+        if value is not None and not _is_text_or_integer(value):
+            return MalformedEvent(f"the input `{key}` is not a string: {_quote(value)}")
+        given[key] = "" if value is None else str(value).strip()
+    text = find_instruction(given["instruction"], mention)
+    text = given["instruction"] if text is None else text
+    if given["agent"]:
+        agent = _NAME.fullmatch(given["agent"])
+        if agent is None:
+            return MalformedEvent(f"the input `agent` is not a name: {_quote(given['agent'])}")
+        text = f"/{agent[1]} {text}"
+    instruction = read_instruction(text, pull_request=True)
+    if instruction.command not in DISPATCH_COMMANDS:
+        return MalformedEvent(
+            f"{instruction.command.value} is only possible in a comment, not by a dispatch"
+        )
+    return instruction
 
 
 def asks_for_sweep(name: str, payload: Mapping[str, Any]) -> bool:
