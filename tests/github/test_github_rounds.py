@@ -32,7 +32,7 @@ def pull(github: GitHubServer) -> Issue:
 @pytest.fixture
 def review(github: GitHubServer, pull: Issue) -> Review:
     lines = tuple(("a.py", n, f"@agent change {n}") for n in (28, 30, 31))
-    made = github.submit_review(pull, "", "alice", lines)
+    made = github.add_review(pull, "", "alice", comments=lines)
     github.advance(5)
     return made
 
@@ -125,7 +125,7 @@ def test_another_request_gets_a_reply_of_its_own_in_the_same_thread(
     give(github, review, done(threads))
     github.advance(5)
     root = review.comments[0]
-    later = github.submit_review(pull, "", "alice", replies=((root, "@agent and now?"),))
+    later = github.add_review(pull, "", "alice", replies=((root, "@agent and now?"),))
     github.advance(5)
     give(github, later, done(threads, "Once more."))
     assert ["Once more." in c.body for c in ours(pull)] == [False, True]

@@ -88,7 +88,7 @@ def test_each_job_of_an_issue_and_of_its_pull_request_takes_few_requests(
 
     github.advance(5)
     lines = [("calc.py", 2, f"Please change this {n}") for n in range(3)]
-    review = github.submit_review(pull, "@agent please do this", "mona", lines)
+    review = github.add_review(pull, "@agent please do this", "mona", comments=lines)
     threads = [{"id": f"T{n}", "addressed": True, "answer": "Done."} for n in (1, 2, 3)]
     done = {"title": "Swap them", "message": "Swap them", "threads": threads}
     scenario.endpoint.script(bash("sed -i 's/a + b/b + a/' calc.py"), tool_call("finish", done))

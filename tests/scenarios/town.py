@@ -69,7 +69,7 @@ class Town:
         """Submit a review with comments on lines (path, line, words): an event each, as GitHub
         sends them."""
         self.github.advance(2)
-        review = self.github.submit_review(pull, words, who, lines)
+        review = self.github.add_review(pull, words, who, comments=lines)
         for comment in review.comments:
             payload = self.github.event_review_comment(comment)
             self.tell("pull_request_review_comment", payload)

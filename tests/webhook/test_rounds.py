@@ -33,7 +33,7 @@ def pull(github: GitHubServer) -> Issue:
 @pytest.fixture
 def review(github: GitHubServer, pull: Issue) -> Review:
     lines = tuple(("half.py", n, f"@agent change {n}") for n in (9, 10, 11))
-    made = github.submit_review(pull, "@agent please address", "mona", lines)
+    made = github.add_review(pull, "@agent please address", "mona", comments=lines)
     github.advance(5)
     return made
 

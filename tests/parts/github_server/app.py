@@ -9,6 +9,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from importlib import import_module
 from itertools import count
 from pathlib import Path
@@ -34,25 +35,6 @@ from tests.parts.github_server.state import World
 from tests.parts.wsgi import ConnectionCut
 
 REST, GRAPHQL = "/api/v3", "/api/graphql"
-REASONS = {
-    200: "OK",
-    201: "Created",
-    204: "No Content",
-    301: "Moved Permanently",
-    304: "Not Modified",
-    307: "Temporary Redirect",
-    400: "Bad Request",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not Found",
-    410: "Gone",
-    422: "Unprocessable Entity",
-    429: "Too Many Requests",
-    500: "Internal Server Error",
-    502: "Bad Gateway",
-    503: "Service Unavailable",
-}
-
 for module in Path(__file__).parent.glob("routes_*.py"):
     import_module(f"{__package__}.{module.stem}")  # its endpoints register themselves
 
@@ -229,7 +211,7 @@ class GitHubApp:
         }
         if answer.status in {204, 304}:
             del headers["Content-Length"], headers["Content-Type"]
-        reason = REASONS.get(answer.status, "Status")
+        reason = HTTPStatus(answer.status).phrase
         start_response(f"{answer.status} {reason}", list(headers.items()))
         return [body]
 

@@ -43,8 +43,6 @@ exit $refused
 
 OBJECT_ID = re.compile("[0-9a-f]{40}")
 
-STATUS_WORDS = {"A": "added", "D": "removed", "M": "modified", "T": "changed", "R": "renamed"}
-
 # As on GitHub, any object may be asked for by its name, and clones may be partial. What a test
 # commits stays in one pack: nothing is tidied up meanwhile.
 SETTINGS = """[core]
@@ -78,18 +76,6 @@ class CommitFacts:
     author: Signature
     committer: Signature
     message: str
-
-
-@dataclass(frozen=True)
-class FileDiff:
-    """One file of a comparison. Binary content has no lines to count."""
-
-    path: str
-    previous: str | None
-    status: str
-    sha: str
-    additions: int
-    deletions: int
 
 
 @dataclass(frozen=True)
@@ -245,52 +231,10 @@ class BareRepository:
         except subprocess.CalledProcessError:
             return None
 
-    def merges_cleanly(self, base: str, head: str) -> bool:
-        try:
-            self._ask((base, head), "merge-tree", "--write-tree", base, head)
-        except subprocess.CalledProcessError:
-            return False
-        return True
-
-    def changes(self, base: str, head: str) -> list[FileDiff]:
-        """Files that differ between two commits, in git's order."""
-        options = ("-z", "-M", "--no-ext-diff", "--no-textconv", base, head)
-        counts = self._counts(options)
-        rest = iter(
-            self._ask((base, head), "diff", "--raw", "--no-abbrev", *options)
-            .decode("utf-8", "replace")
-            .split("\0")[:-1]
-        )
-        found = []
-        for row in rest:
-            old_sha, new_sha, letter = row.split(" ")[2:]
-            first = next(rest)
-            previous, path = (first, next(rest)) if letter[0] in "RC" else (None, first)
-            additions, deletions = counts[path]
-            sha = old_sha if letter[0] == "D" else new_sha
-            status = STATUS_WORDS[letter[0]]
-            found.append(FileDiff(path, previous, status, sha, additions, deletions))
-        return found
-
-    def _counts(self, options: tuple[str, ...]) -> dict[str, tuple[int, int]]:
-        """Lines added and deleted by path; none for binary content."""
-        raw = self._ask(options[-2:], "diff", "--numstat", *options)
-        fields = raw.decode("utf-8", "replace").split("\0")
-        rest = iter(fields[:-1])
-        found = {}
-        for row in rest:
-            added, deleted, path = row.split("\t", 2)
-            if not path:  # a rename: the old name, then the new one
-                next(rest)
-                path = next(rest)
-            found[path] = (0, 0) if added == "-" else (int(added), int(deleted))
-        return found
-
-    def patch(self, base: str, head: str, diff: FileDiff) -> str | None:
-        """The hunks of one file; None for binary content and mere renames."""
-        paths = [f":(literal){path}" for path in (diff.previous, diff.path) if path]
-        options = ("-M", "--no-color", "--no-ext-diff", "--no-textconv", base, head)
-        raw = self._ask((base, head), "diff", *options, "--", *paths)
+    def patch(self, base: str, head: str, path: str) -> str | None:
+        """The hunks of one file; None when it has none."""
+        options = ("--no-color", "--no-ext-diff", "--no-textconv", base, head)
+        raw = self._ask((base, head), "diff", *options, "--", f":(literal){path}")
         body = raw.decode("utf-8", "replace")
         hunks = re.search(r"^@@ ", body, re.MULTILINE)
         return body[hunks.start() :].rstrip("\n") if hunks else None

@@ -158,7 +158,6 @@ def issue(site: Site, given: Issue) -> Document:
     document = {
         **subject(site, given),
         "url": issue_url(site, given),
-        "state_reason": given.state_reason,
         "type": given.type,
         "comments": len(given.comments),
     }

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tests.parts.github_server import documents_core as core
-from tests.parts.github_server.bare import CommitFacts, Entry, FileDiff
+from tests.parts.github_server.bare import CommitFacts, Entry
 from tests.parts.github_server.documents_core import Document
 from tests.parts.github_server.exchange import Site
 from tests.parts.github_server.state import CheckRun, Issue, Pull, Push, Repository
@@ -69,44 +69,13 @@ def pull_short(site: Site, given: Issue) -> Document:
 
 
 def pull(site: Site, given: Issue) -> Document:
-    """A pull request alone, with what is counted from git."""
-    mine: Pull | None = given.pull
+    """A pull request alone."""
+    mine = given.pull
     assert mine is not None
-    git = given.repository.git
-    base, head = fork_point(given)
-    files = git.changes(base, head)
-    clean = git.merges_cleanly(tips(given)[0], head) if given.state == "open" else None
-    states = {True: "clean", False: "dirty", None: "unknown"}
     return pull_short(site, given) | {
         "merged": mine.merged_at is not None,
-        "mergeable": clean,
-        "mergeable_state": "draft" if mine.draft and clean else states[clean],
-        "comments": len(given.comments),
-        "review_comments": len(given.review_comments),
         "maintainer_can_modify": mine.maintainer_can_modify,
-        "commits": len(git.between(base, head)),
-        "additions": sum(file.additions for file in files),
-        "deletions": sum(file.deletions for file in files),
-        "changed_files": len(files),
     }
-
-
-def file_diff(repo: Repository, ends: tuple[str, str], diff: FileDiff) -> Document:
-    """ends: base and head of the comparison."""
-    document: Document = {
-        "sha": diff.sha,
-        "filename": diff.path,
-        "status": diff.status,
-        "additions": diff.additions,
-        "deletions": diff.deletions,
-        "changes": diff.additions + diff.deletions,
-    }
-    patch = repo.git.patch(*ends, diff)
-    if patch is not None:
-        document["patch"] = patch
-    if diff.previous is not None:
-        document["previous_filename"] = diff.previous
-    return document
 
 
 def signatures(facts: CommitFacts) -> Document:
@@ -126,16 +95,6 @@ def commit(site: Site, repo: Repository, facts: CommitFacts) -> Document:
         "url": f"{api}/commits/{facts.sha}",
         "html_url": f"{site.server_url}/{repo.full_name}/commit/{facts.sha}",
         "parents": [{"sha": parent, "url": f"{api}/commits/{parent}"} for parent in facts.parents],
-    }
-
-
-def commit_page(site: Site, repo: Repository, facts: CommitFacts) -> Document:
-    """A commit alone, with its files."""
-    empty_tree = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
-    before = facts.parents[0] if facts.parents else empty_tree
-    files = repo.git.changes(before, facts.sha)
-    return commit(site, repo, facts) | {
-        "files": [file_diff(repo, (before, facts.sha), file) for file in files],
     }
 
 

@@ -194,9 +194,7 @@ def thread_fields(site: Site, issue: Issue, root: ReviewComment) -> Fields:
     """A conversation on lines, by its first comment. It is outdated when the lines around it have
     changed since."""
     base, head = documents_git.fork_point(issue)
-    git = issue.repository.git
-    diff = {diff.path: diff for diff in git.changes(base, head)}.get(root.path)
-    outdated = diff is None or git.patch(base, head, diff) != root.diff_hunk
+    outdated = issue.repository.git.patch(base, head, root.path) != root.diff_hunk
     comments = [c for c in issue.review_comments if root.id in (c.id, c.in_reply_to)]
     return {
         "id": core.node_id("PullRequestReviewThread", root.id),

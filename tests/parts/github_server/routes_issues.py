@@ -59,6 +59,14 @@ def issue_of(call: Call, repository: Repository, name: str = "issue_number") -> 
     return found
 
 
+def readable_issue(call: Call) -> Issue:
+    """The issue or pull request of the path, if the caller may read it."""
+    repository = access.repository_of(call)
+    issue = issue_of(call, repository)
+    access.may_read(call, repository, *permission_for(issue))
+    return issue
+
+
 def permission_for(issue: Issue) -> Sequence[str]:
     """A pull request's conversation can be written with either permission."""
     return PERMISSIONS if issue.pull else PERMISSIONS[:1]
@@ -74,28 +82,16 @@ def _find(repository: Repository, id: int) -> Comment:
 def new_issue(
     world: World, repository: Repository, title: str, body: str | None, author: Account
 ) -> Issue:
-    now = world.now()
-    issue = Issue(
-        id=next(world.ids),
-        number=len(repository.issues) + 1,
-        title=title,
-        body=body,
-        author=author,
-        created_at=now,
-        updated_at=now,
-        repository=repository,
-    )
+    at = (repository, len(repository.issues) + 1)
+    issue = world.write(Issue, at, author, body, title=title)
     repository.issues[issue.number] = issue
     return issue
 
 
 def new_comment(world: World, issue: Issue, body: str, author: Account) -> Comment:
-    now = world.now()
-    comment = Comment(
-        next(world.ids), issue.number, author, body, now, now, repository=issue.repository
-    )
+    comment = world.write(Comment, (issue.repository, issue.number), author, body)
     issue.comments.append(comment)
-    issue.updated_at = now
+    issue.updated_at = comment.created_at
     return comment
 
 
@@ -125,10 +121,7 @@ def _label_names(sent: Any) -> list[str]:
 
 @ROUTES.add(f"GET {REPO}/issues/{{issue_number}}")
 def get_issue(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    issue = issue_of(call, repository)
-    access.may_read(call, repository, *permission_for(issue))
-    return Answer(200, documents.issue(call.site, issue))
+    return Answer(200, documents.issue(call.site, readable_issue(call)))
 
 
 @ROUTES.add(f"GET {REPO}/issues")
@@ -170,9 +163,7 @@ def create_issue(call: Call) -> Answer:
 
 @ROUTES.add(f"GET {REPO}/issues/{{issue_number}}/comments")
 def list_comments(call: Call) -> Answer:
-    repository = access.repository_of(call)
-    issue = issue_of(call, repository)
-    access.may_read(call, repository, *permission_for(issue))
+    issue = readable_issue(call)
     since = call.query.get("since", "")
     rows = [comment for comment in issue.comments if documents.stamp(comment.updated_at) >= since]
     return call.page(rows, lambda comment: documents.comment(call.site, comment))
@@ -234,13 +225,15 @@ def _reactions_of_comment(call: Call) -> Reactable:
 
 def _reactions_of_review_comment(call: Call) -> Reactable:
     repository = access.repository_of(call)
+    return repository, review_comment_of(call, repository).reactions
+
+
+def review_comment_of(call: Call, repository: Repository) -> ReviewComment:
     id = call.number("comment_id")
-    found: ReviewComment | None = next(
-        (comment for comment in repository.review_comments() if comment.id == id), None
-    )
-    if found is None:
-        raise not_found()
-    return repository, found.reactions
+    for comment in repository.review_comments():
+        if comment.id == id:
+            return comment
+    raise not_found()
 
 
 def _add_reaction_routes(path: str, where: Any, *permissions: str) -> None:

@@ -88,11 +88,7 @@ def _check_new(call: Call, repository: Repository, head: tuple[Repository, str],
     if where is not repository:
         # A fork shares its objects with its parent.
         repository.git.git("fetch", "--quiet", str(where.git.path), head_tip)
-    git = repository.git
-    if git.merge_base(base_tip, head_tip) is None:
-        what = f"The {branch} branch has no history in common with {base}"
-        raise invalid("PullRequest", "", "custom", what)
-    if not git.between(base_tip, head_tip):
+    if not repository.git.between(base_tip, head_tip):
         shown = branch if where is repository else label
         raise invalid("PullRequest", "", "custom", f"No commits between {base} and {shown}")
 
@@ -113,8 +109,6 @@ def create_pull(call: Call) -> Answer:
     base = sent.get("base")
     if not isinstance(base, str):
         raise invalid("PullRequest", "base", "missing_field")
-    if sent.get("draft") and not repository.has_drafts:
-        raise ApiError(422, "Draft pull requests are not supported in this repository.")
     head = _head_of(call, repository, sent.get("head"))
     if ROLES.index(access.role(call.caller.token, head[0])) < ROLES.index("write"):
         raise invalid("PullRequest", "", "custom", "must be a collaborator")

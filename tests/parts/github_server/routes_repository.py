@@ -143,9 +143,7 @@ def list_commits(call: Call) -> Answer:
     repository = access.readable(call, "contents")
     git = repository.git
     start = _revision(call, repository, call.query.get("sha", repository.default_branch))
-    path = call.query.get("path")
-    where = ("--", f":(literal){path}") if path else ()
-    rows = git.text("rev-list", start, *where).split()
+    rows = git.text("rev-list", start).split()
     return call.page(rows, lambda sha: documents.commit(call.site, repository, git.facts(sha)))
 
 
@@ -156,7 +154,7 @@ def get_commit(call: Call) -> Answer:
     sha = git.tip(name) or git.resolve(name)
     if sha is None:
         raise ApiError(422, f"No commit found for SHA: {name}")
-    return Answer(200, documents.commit_page(call.site, repository, git.facts(sha)))
+    return Answer(200, documents.commit(call.site, repository, git.facts(sha)))
 
 
 @ROUTES.add(f"POST {REPO}/check-runs")

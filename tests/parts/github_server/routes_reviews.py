@@ -15,7 +15,7 @@ from tests.parts.github_server.exchange import (
     invalid,
     not_found,
 )
-from tests.parts.github_server.routes_issues import LONGEST_BODY, text_of
+from tests.parts.github_server.routes_issues import LONGEST_BODY, review_comment_of, text_of
 from tests.parts.github_server.routes_pulls import pull_of
 from tests.parts.github_server.state import Account, Issue, Review, ReviewComment, World
 
@@ -34,14 +34,12 @@ def check_lines(issue: Issue, commit: str, where: tuple[str, int | None, int, st
     side ("RIGHT" is the new file). Raises ApiError 422 off the diff."""
     base, _ = documents.fork_point(issue)
     path, first, line, side = where
-    git = issue.repository.git
-    touched = {diff.path: diff for diff in git.changes(base, commit)}
     assert issue.pull is not None
     if (path, line) in issue.pull.refused_lines:
         raise invalid("PullRequestReviewComment", "pull_request_review_thread.line")
-    if path not in touched:
+    patch = issue.repository.git.patch(base, commit, path)
+    if patch is None:
         raise invalid("PullRequestReviewComment", "pull_request_review_thread.path")
-    patch = git.patch(base, commit, touched[path]) or ""
     for head in HUNK.finditer(patch):
         start, length = (head[3], head[4]) if side == "RIGHT" else (head[1], head[2])
         end = int(start) + int(length or 1)
@@ -63,26 +61,22 @@ def new_review_comment(
     _, head = documents.fork_point(issue)
     path, first, line, side = where
     commit = in_reply_to.commit if in_reply_to else commit or head
-    now = world.now()
-    comment = ReviewComment(
-        id=next(world.ids),
-        number=issue.number,
-        author=author,
-        body=body,
-        created_at=now,
-        updated_at=now,
-        repository=issue.repository,
+    comment = world.write(
+        ReviewComment,
+        (issue.repository, issue.number),
+        author,
+        body,
         path=path,
+        start_line=first,
         line=line,
         side=side,
         commit=commit,
         diff_hunk=in_reply_to.diff_hunk if in_reply_to else check_lines(issue, commit, where),
         review_id=next(world.ids),
         in_reply_to=in_reply_to.id if in_reply_to else None,
-        start_line=first,
     )
     issue.review_comments.append(comment)
-    issue.updated_at = now
+    issue.updated_at = comment.created_at
     return comment
 
 
@@ -103,9 +97,8 @@ def reply(call: Call) -> Answer:
     repository = access.repository_of(call)
     issue = pull_of(call, repository)
     author = access.may_write(call, repository, "pull_requests")
-    id = call.number("comment_id")
-    parent = next((comment for comment in issue.review_comments if comment.id == id), None)
-    if parent is None or parent.in_reply_to is not None:
+    parent = review_comment_of(call, repository)
+    if parent.in_reply_to is not None:
         raise not_found()  # replies to replies are not supported there either
     body = text_of(call.body().get("body"), "PullRequestReviewComment")
     where = (parent.path, parent.start_line, parent.line, parent.side)
@@ -116,11 +109,8 @@ def reply(call: Call) -> Answer:
 @ROUTES.add(f"GET {REPO}/pulls/comments/{{comment_id}}")
 def get_review_comment(call: Call) -> Answer:
     repository = access.readable(call, "pull_requests")
-    id = call.number("comment_id")
-    for comment in repository.review_comments():
-        if comment.id == id:
-            return Answer(200, core.review_comment(call.site, comment))
-    raise not_found()
+    found = review_comment_of(call, repository)
+    return Answer(200, core.review_comment(call.site, found))
 
 
 def _unprocessable(what: str) -> ApiError:
@@ -135,18 +125,8 @@ def new_review(
 ) -> Review:
     """A review without comments. commit: the head unless given."""
     _, head = documents.fork_point(issue)
-    now = world.now()
-    review = Review(
-        id=next(world.ids),
-        number=issue.number,
-        author=author,
-        body=body,
-        state=state,
-        commit=commit or head,
-        created_at=now,
-        updated_at=now,
-        repository=issue.repository,
-    )
+    at = (issue.repository, issue.number)
+    review = world.write(Review, at, author, body, state=state, commit=commit or head)
     issue.reviews.append(review)
     return review
 

@@ -288,7 +288,7 @@ class Stage:
         with self.world.lock:
             if issue.pull:
                 documents_git.tips(issue)
-            issue.state, issue.state_reason = "closed", "completed"
+            issue.state = "closed"
             issue.closed_at = self.world.now()
 
     def merge_pull(self, pull: Issue) -> None:
@@ -341,33 +341,26 @@ class Stage:
                 self.world, pull, body, account, where, in_reply_to
             )
 
-    def add_review(self, pull: Issue, body: str, author: str, state: str = "COMMENTED") -> Review:
-        """A review without comments; PENDING is a draft."""
-        with self.world.lock:
-            account = self.world.account(author)
-            return routes_reviews.new_review(self.world, pull, account, body, state)
-
-    def submit_review(
+    def add_review(
         self,
         pull: Issue,
         body: str,
         author: str,
+        state: str = "COMMENTED",
         comments: tuple[tuple[str, int, str], ...] = (),
         replies: tuple[tuple[ReviewComment, str], ...] = (),
     ) -> Review:
         """A review with comments on lines (path, line, words) and replies in conversations: all
-        public at once, as it is when somebody presses "Submit review"."""
+        public at once, as it is when somebody presses "Submit review". PENDING is a draft."""
         with self.world.lock:
             account = self.world.account(author)
-            review = routes_reviews.new_review(self.world, pull, account, body, "COMMENTED")
+            review = routes_reviews.new_review(self.world, pull, account, body, state)
             for path, line, words in comments:
-                where = (path, None, line, "RIGHT")
-                made = routes_reviews.new_review_comment(self.world, pull, words, account, where)
+                made = self.add_review_comment(pull, path, line, words, author)
                 review.comments.append(made)
             for parent, words in replies:
-                where = (parent.path, parent.start_line, parent.line, parent.side)
-                made = routes_reviews.new_review_comment(
-                    self.world, pull, words, account, where, parent
+                made = self.add_review_comment(
+                    pull, parent.path, parent.line, words, author, parent.side, parent
                 )
                 review.comments.append(made)
             for made in review.comments:

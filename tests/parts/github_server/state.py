@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from random import randrange
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.parts.github_server.bare import BareRepository
 
@@ -115,60 +115,47 @@ class Label:
 
 
 @dataclass
-class Comment:
-    """A comment of an issue's or pull request's conversation."""
+class Text:
+    """What somebody wrote. minimized: why it is hidden, "" where it is not."""
 
     id: int
     number: int
     author: Account
-    body: str
+    body: Any
     created_at: datetime
     updated_at: datetime
     repository: "Repository"
     reactions: list[Reaction] = field(default_factory=list)
     minimized: str = ""
-    """Why it is hidden, "" where it is not."""
 
 
 @dataclass
-class ReviewComment:
+class Comment(Text):
+    """A comment of an issue's or pull request's conversation."""
+
+
+@dataclass(kw_only=True)
+class ReviewComment(Text):
     """A comment on a line of a pull request's diff, or a reply to one."""
 
-    id: int
-    number: int
-    author: Account
-    body: str
-    created_at: datetime
-    updated_at: datetime
-    repository: "Repository"
     path: str
+    start_line: int | None
     line: int
     side: str
     commit: str
     diff_hunk: str
     review_id: int
     in_reply_to: int | None = None
-    reactions: list[Reaction] = field(default_factory=list)
-    start_line: int | None = None
     resolved: bool = False
-    minimized: str = ""
 
 
-@dataclass
-class Review:
+@dataclass(kw_only=True)
+class Review(Text):
     """A review. state: PENDING, COMMENTED, APPROVED, CHANGES_REQUESTED or DISMISSED."""
 
-    id: int
-    number: int
-    author: Account
-    body: str
     state: str
     commit: str
-    created_at: datetime
-    updated_at: datetime
-    repository: "Repository"
     comments: list[ReviewComment] = field(default_factory=list)
-    minimized: str = ""
 
 
 @dataclass(frozen=True)
@@ -219,20 +206,12 @@ class IssueEvent:
     words: tuple[str, ...]
 
 
-@dataclass
-class Issue:
+@dataclass(kw_only=True)
+class Issue(Text):
     """An issue, or a pull request when `pull` is there. Numbers are shared, as on GitHub."""
 
-    id: int
-    number: int
     title: str
-    body: str | None
-    author: Account
-    created_at: datetime
-    updated_at: datetime
-    repository: "Repository"
     state: str = "open"
-    state_reason: str | None = None
     closed_at: datetime | None = None
     locked: bool = False
     deleted: bool = False
@@ -241,7 +220,6 @@ class Issue:
     comments: list[Comment] = field(default_factory=list)
     review_comments: list[ReviewComment] = field(default_factory=list)
     reviews: list[Review] = field(default_factory=list)
-    reactions: list[Reaction] = field(default_factory=list)
     last_edited_at: datetime | None = None
     events: list[IssueEvent] = field(default_factory=list)
     named_by: list[tuple["Issue", datetime]] = field(default_factory=list)
@@ -290,7 +268,6 @@ class Repository:
     default_branch: str = "main"
     archived: bool = False
     actions_may_create_pulls: bool = True
-    has_drafts: bool = True
     parent: "Repository | None" = None
     pusher: Account | None = None
     """Who has pushed last; None when that has been noted."""
@@ -328,6 +305,9 @@ class Repository:
             return "admin"
         given = self.roles.get(account.login.lower(), "none") if account else "none"
         return "read" if given == "none" and not self.private else given
+
+
+TextKind = TypeVar("TextKind", bound=Text)
 
 
 class World:
@@ -368,6 +348,18 @@ class World:
             known = Account(id=next(self.ids), login=login, type=kind)
             self.accounts[login.lower()] = known
         return known
+
+    def write(
+        self,
+        kind: type[TextKind],
+        at: "tuple[Repository, int]",
+        author: Account,
+        body: str | None,
+        **values: Any,
+    ) -> TextKind:
+        """Return a new text. at: the repository, and the number of the issue or pull request."""
+        now = self.now()
+        return kind(next(self.ids), at[1], author, body, now, now, at[0], **values)
 
     def note(self, issue: Issue, event: str, by: Account, *words: str) -> None:
         """Something was done to the issue now."""
