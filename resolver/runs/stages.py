@@ -312,11 +312,6 @@ class StageValues:
         reached: dict[str, Any] = {_FIELDS[type(value)]: value}
         return replace(self, **reached)
 
-    def reached_since(self, earlier: "StageValues") -> tuple[str, ...]:
-        """Return the names of the stages' values that differ from those of an earlier copy."""
-        names = _FIELDS.values()
-        return tuple(n for n in names if getattr(self, n) is not getattr(earlier, n))
-
     @property
     def current_request(self) -> RunRequest:
         """The request; as soon as it is known, with the trigger that stands for all its events."""

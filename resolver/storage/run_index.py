@@ -5,8 +5,8 @@ machine. The list of runs and the sums of cost are made from it, too.
 """
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from sqlalchemy import (
     URL,
     Column,
     Float,
-    Integer,
     Select,
     String,
     Table,
@@ -25,6 +24,7 @@ from sqlalchemy import (
     insert,
     select,
 )
+from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 from sqlalchemy.sql import ColumnElement
 
 from resolver.events.run_log import is_resumable
@@ -37,45 +37,57 @@ from resolver.storage.schema import TABLES, position_column
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-RUNS = Table(
-    "resolver_runs",
-    TABLES,
-    Column("run", String(200), primary_key=True),
-    Column("repository", String(300), nullable=False, index=True),
-    Column("number", Integer),
-    Column("subject", Integer),
-    Column("title", Text, nullable=False),
-    Column("requester", String(200), nullable=False, index=True),
-    Column("kind", String(40), nullable=False),
-    Column("command", String(40), nullable=False),
-    Column("state", String(40), nullable=False, index=True),
-    Column("stage", String(40), nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("cause", String(60), nullable=False),
-    Column("model", String(300), nullable=False),
-    Column("day", String(10), nullable=False, index=True),
-    Column("started", Float, nullable=False),
-    Column("ended", Float),
-    Column("cost", Float, nullable=False),
-    Column("unpriced", Integer, nullable=False),
-    Column("tokens_in", Integer, nullable=False),
-    Column("tokens_out", Integer, nullable=False),
-    Column("branch", Text, nullable=False),
-    Column("pull_request", Text, nullable=False),
-    Column("pull_number", Integer),
-    Column("executor", String(200), nullable=False),
-    Column("verdict", String(40), nullable=False),
-    Column("issue_url", Text, nullable=False),
-)
-"""run: its id, which begins with the time of the request, so that ids are in the order of time.
-repository, requester: in lower case. number: of the issue or pull request with the request;
-subject: of the issue that the run is about. kind, command: of the trigger. state: a state of a run,
-"running" until it ends, or "deferred" while it waits for the end of an outage. stage: the last one
-that is complete. reason, cause: why it ended; cause is one of a few words, "" for a success.
-day: date in UTC on which it started. started, ended: seconds since 1970. cost: US dollars of the
-replies with a known price; unpriced: number of the others. pull_request: its URL; pull_number: its
-number, known as soon as it is open. verdict: of the change's verification, "" without a change.
-issue_url: of the issue or pull request."""
+
+class _ServerRow(MappedAsDataclass, DeclarativeBase):
+    metadata = TABLES
+
+
+class IndexedRun(_ServerRow):
+    """A row of the index.
+
+    run: its id, which begins with the time of the request, so that ids are in the order of time.
+    repository, requester: in lower case. number: of the issue or pull request with the request;
+    subject: of the issue that the run is about. kind, command: of the trigger. state: a state of a
+    run, "running" until it ends, or "deferred" while it waits for the end of an outage. stage: the
+    last one that is complete. day: date in UTC on which it started. started, ended: seconds since
+    1970. reason, cause: why it ended; cause is one of a few words, "" for a success. cost: US
+    dollars of the replies with a known price; unpriced: number of the others. pull_request: its
+    URL; pull_number: its number, known as soon as it is open. verdict: of the change's
+    verification, "" without a change. issue_url: of the issue or pull request.
+    """
+
+    __tablename__ = "resolver_runs"
+
+    run: Mapped[str] = mapped_column(String(200), primary_key=True)
+    repository: Mapped[str] = mapped_column(String(300), index=True)
+    number: Mapped[int | None]
+    subject: Mapped[int | None]
+    title: Mapped[str] = mapped_column(Text)
+    requester: Mapped[str] = mapped_column(String(200), index=True)
+    kind: Mapped[str] = mapped_column(String(40))
+    command: Mapped[str] = mapped_column(String(40))
+    state: Mapped[str] = mapped_column(String(40), index=True)
+    day: Mapped[str] = mapped_column(String(10), index=True)
+    started: Mapped[float]
+    ended: Mapped[float | None] = mapped_column(default=None)
+    stage: Mapped[str] = mapped_column(String(40), default="")
+    reason: Mapped[str] = mapped_column(Text, default="")
+    cause: Mapped[str] = mapped_column(String(60), default="")
+    model: Mapped[str] = mapped_column(String(300), default="")
+    cost: Mapped[float] = mapped_column(default=0.0)
+    unpriced: Mapped[int] = mapped_column(default=0)
+    tokens_in: Mapped[int] = mapped_column(default=0)
+    tokens_out: Mapped[int] = mapped_column(default=0)
+    branch: Mapped[str] = mapped_column(Text, default="")
+    pull_request: Mapped[str] = mapped_column(Text, default="")
+    pull_number: Mapped[int | None] = mapped_column(default=None)
+    executor: Mapped[str] = mapped_column(String(200), default="")
+    verdict: Mapped[str] = mapped_column(String(40), default="")
+    issue_url: Mapped[str] = mapped_column(Text, default="")
+
+
+RUNS: Table = TABLES.tables[IndexedRun.__tablename__]
+"""The table of `IndexedRun`."""
 
 STOPS = Table(
     "resolver_stops",
@@ -98,50 +110,18 @@ ACTIVE = frozenset({RunState.RUNNING.value, DEFERRED})
 
 
 @dataclass(frozen=True)
-class IndexedRun:
-    """A row of the index, with the fields that `RUNS` describes."""
-
-    run: str
-    repository: str
-    number: int | None
-    subject: int | None
-    title: str
-    requester: str
-    kind: str
-    command: str
-    state: str
-    stage: str
-    reason: str
-    cause: str
-    model: str
-    day: str
-    started: float
-    ended: float | None
-    cost: float
-    unpriced: int
-    tokens_in: int
-    tokens_out: int
-    branch: str
-    pull_request: str
-    pull_number: int | None
-    executor: str
-    verdict: str
-    issue_url: str
-
-
-@dataclass(frozen=True)
 class RunFilter:
-    """Restricts the runs that are listed. An empty value restricts nothing.
+    """Restricts the runs that are listed. None restricts nothing.
 
     month: YYYY-MM. min_cost: US dollars. repositories: only these, in lower case, are visible to
-    the reader; None for all.
+    the reader.
     """
 
-    repository: str = ""
-    state: str = ""
-    requester: str = ""
+    repository: str | None = None
+    state: str | None = None
+    requester: str | None = None
     min_cost: float = 0.0
-    month: str = ""
+    month: str | None = None
     repositories: frozenset[str] | None = None
 
 
@@ -170,7 +150,7 @@ class RunIndex:
 
     def put(self, run: str, trigger: Trigger, changes: Mapping[str, Any]) -> None:
         """Write values into the row of a run, which is created if there is none."""
-        row = {"run": run, **_EMPTY, **self._new_row(trigger), **changes}
+        row = {**asdict(self._new_row(run, trigger)), **changes}
         with self._database.writing() as connection:
             upsert(connection, RUNS, row, changes)
 
@@ -229,17 +209,16 @@ class RunIndex:
         """Return the row of a run; None if there is none."""
         with self._database.reading() as connection:
             row = connection.execute(select(RUNS).where(RUNS.c.run == run)).one_or_none()
-        return IndexedRun(*row) if row is not None else None
+        return IndexedRun(**row._mapping) if row is not None else None
 
-    def runs(self, run_filter: RunFilter, before: str, limit: int) -> list[IndexedRun]:
-        """Return runs, newest first. before: the id of a run; only older runs are returned, ""
-        for no such restriction."""
+    def runs(self, run_filter: RunFilter, before: str | None, limit: int) -> list[IndexedRun]:
+        """Return runs, newest first. before: the id of a run; only older runs are returned."""
         query = select(RUNS).where(*_conditions(run_filter))
         if before:
             query = query.where(RUNS.c.run < before)
         with self._database.reading() as connection:
             rows = connection.execute(query.order_by(RUNS.c.run.desc()).limit(limit)).all()
-        return [IndexedRun(*row) for row in rows]
+        return [IndexedRun(**row._mapping) for row in rows]
 
     def repositories(self, limit: int) -> list[str]:
         """Return the repositories that have runs, in lower case."""
@@ -250,8 +229,7 @@ class RunIndex:
     def total(self, run_filter: RunFilter) -> RunTotals:
         """Return the sums over all runs."""
         with self._database.reading() as connection:
-            row = connection.execute(_sums(run_filter)).one()
-        return RunTotals("", *row)
+            return RunTotals("all", *connection.execute(_sums(run_filter)).one())
 
     def totals_by(self, column: str, run_filter: RunFilter, limit: int) -> list[RunTotals]:
         """Return the sums for each value of a column, the highest cost first; by month, the newest
@@ -280,20 +258,21 @@ class RunIndex:
         """Close all connections."""
         self._database.close()
 
-    def _new_row(self, trigger: Trigger) -> dict[str, Any]:
+    def _new_row(self, run: str, trigger: Trigger) -> IndexedRun:
         now, title = self._now(), trigger.snapshot.title if trigger.snapshot else ""
-        return {
-            "repository": trigger.repository.lower(),
-            "number": trigger.number,
-            "subject": trigger.subject,
-            "title": title[:MAX_TITLE_LENGTH],
-            "requester": trigger.actor.login.lower(),
-            "kind": trigger.kind.value,
-            "command": trigger.command.value,
-            "state": RunState.RUNNING.value,
-            "day": f"{now.astimezone(UTC):%Y-%m-%d}",
-            "started": now.timestamp(),
-        }
+        return IndexedRun(
+            run=run,
+            repository=trigger.repository.lower(),
+            number=trigger.number,
+            subject=trigger.subject,
+            title=title[:MAX_TITLE_LENGTH],
+            requester=trigger.actor.login.lower(),
+            kind=trigger.kind.value,
+            command=trigger.command.value,
+            state=RunState.RUNNING.value,
+            day=f"{now.astimezone(UTC):%Y-%m-%d}",
+            started=now.timestamp(),
+        )
 
 
 @dataclass(frozen=True)
@@ -316,13 +295,6 @@ class IndexedRunStore:
             earlier = self.store.fetch(id, self.folder / id)
             if is_resumable(earlier.log):
                 yield earlier
-
-
-_EMPTY: Mapping[str, Any] = {
-    "stage": "", "reason": "", "cause": "", "model": "", "ended": None, "cost": 0.0, "unpriced": 0,
-    "tokens_in": 0, "tokens_out": 0, "branch": "", "pull_request": "", "pull_number": None,
-    "executor": "", "verdict": "", "issue_url": "",
-}  # fmt: skip
 
 
 def _conversation(trigger: Trigger) -> str:
@@ -353,10 +325,3 @@ def _sums(run_filter: RunFilter, *keys: ColumnElement[str]) -> Select[*tuple[Any
     sums = (columns.cost, columns.unpriced, columns.tokens_in, columns.tokens_out)
     totals = (func.coalesce(func.sum(column), 0) for column in sums)
     return select(*keys, func.count(), failed, *totals).where(*_conditions(run_filter))
-
-
-def restrict(run_filter: RunFilter, repositories: Collection[str]) -> RunFilter:
-    """Return the filter, restricted to the repositories that a person can read."""
-    return replace(
-        run_filter, repositories=frozenset(repository.lower() for repository in repositories)
-    )

@@ -203,26 +203,6 @@ def test_a_failing_check_of_a_fork_gets_no_job(condition: str) -> None:
     assert not passes("workflow_run", payload, condition=condition)
 
 
-def test_without_the_variable_nobody_is_assigned() -> None:
-    for payload in (issue("assigned") | ASSIGNED, issue("assigned") | {"assignee": {"login": "x"}}):
-        assert not passes("issues", payload, login="")
-
-
-@LOOKS
-def test_a_review_that_a_team_is_asked_for_gets_no_job(
-    condition: str,
-) -> None:
-    event = pull("review_requested")
-    event.pop("requested_reviewer")
-    event["requested_team"] = {"slug": "core"}
-    assert not passes("pull_request", event, condition=condition)
-    assert not passes("pull_request", event, login="", condition=condition)
-    somebody = pull("review_requested") | {"requested_reviewer": {"login": "zoe"}}
-    assert not passes("pull_request", somebody, condition=condition)
-    nobody = issue("assigned") | {"assignee": None}
-    assert not passes("issues", nobody, login="", condition=condition)
-
-
 @pytest.mark.parametrize(
     ("name", "action"), [("pull_request", "opened"), ("pull_request_review", "submitted")]
 )

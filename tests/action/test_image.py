@@ -57,10 +57,6 @@ def test_the_image_contains_no_build_tools(engine: docker.DockerClient, image: s
     assert "resolver" in packages and not {"hatchling", "pip", "setuptools"} & set(packages)
 
 
-def test_the_server_uses_the_same_image(engine: docker.DockerClient, image: str) -> None:
-    assert "Usage: resolver serve" in in_image(engine, image, "resolver", "serve", "--help")
-
-
 SOCKET = "/var/run/docker.sock"
 
 

@@ -51,27 +51,11 @@ def test_the_summary_shows_result_change_and_steps_in_this_order() -> None:
     assert text.count("<summary>This run: ") == 1
 
 
-def test_the_trace_may_be_longer_than_in_a_comment() -> None:
-    lengths: list[int] = []
-
-    def render_trace(limit: int) -> str:
-        lengths.append(limit)
-        return "steps"
-
-    assert "steps" in summary(render_trace=render_trace)
-    assert lengths == [120_000]
-
-
 def test_a_change_that_was_not_pushed_is_not_shown() -> None:
     refusal = failure_from_error(PolicyViolation("it contains a credential", "remove it"))
     text = summary(branch=None, failure=refusal)
     assert "did not publish it" in text
     assert "return shares" not in text and "### Changes" not in text
-
-
-def test_a_run_without_steps_has_no_empty_parts() -> None:
-    text = summary("", render_trace=None)
-    assert "###" not in text
 
 
 def test_the_use_of_the_quotas_is_a_table() -> None:

@@ -14,7 +14,7 @@ from resolver.events.log import read_log
 from resolver.events.observations import CmdOutput
 from tests.action.conftest import set_up
 from tests.action.image import ROOT
-from tests.action.scenario import MODEL_KEY, REPOSITORY, RUNNER, Scenario
+from tests.action.scenario import MODEL_KEY, RUNNER, Scenario
 from tests.attacks.canaries import files_below, leaks
 from tests.parts.run_action import ActionRun
 from tests.parts.runs import bash, finish
@@ -139,24 +139,6 @@ def test_nothing_of_the_agent_commands_the_runner(done: Done) -> None:
     assert re.fullmatch(r"::notice title=Resolver::Make add add: http://\S+/pull/\d+", own)
     assert "##[" not in done.run.logs
     assert "::stop-commands::" in done.run.logs.replace("\u200b", ""), "nothing was printed at all"
-
-
-def test_the_log_tells_a_person_what_happens(done: Done) -> None:
-    lines = done.run.logs.splitlines()
-    assert lines[0] == f"{REPOSITORY}#1, requested by mona"
-    assert "3. Run sed -i 's/a - b/a + b/' calc.py" in lines
-    assert "  Trace         resolver-output/trace.html" in lines
-    assert "Traceback" not in done.run.logs
-    assert "Request GET" not in done.run.logs, "the client's own log lines are shown"
-
-
-def test_the_summary_says_the_same_as_the_comment(done: Done) -> None:
-    [comment] = done.scenario.bot_comments()
-    assert done.run.summary.startswith(f"## Resolver: finished, [{REPOSITORY}#1](http://")
-    for part in ("Resolver opened [#2](", "<details>", "sed -i", "$0.0004"):
-        assert part in comment
-        assert part in done.run.summary
-    assert "/actions/runs/" not in done.run.summary, "a link from the page to itself"
 
 
 def test_the_same_event_again_does_nothing_twice(done: Done) -> None:

@@ -63,13 +63,6 @@ def test_the_outputs_name_state_pull_request_and_cost(values: StageValues) -> No
     assert outputs_of(result(values, REFUSED, 1))["state"] == "error"
 
 
-@pytest.mark.parametrize("state", [RunState.AWAITING_USER_INPUT, RunState.REJECTED])
-def test_the_outputs_have_the_agents_end_state(values: StageValues, state: RunState) -> None:
-    outcome = reports.outcome(state=state, task_completed=False)
-    values = values.with_value(ExecutedRun(outcome, reports.patch()))
-    assert outputs_of(result(values, exit_code=4))["state"] == state.value
-
-
 class SilentForge(MemoryForge):
     """A forge on which no final comment can be written."""
 

@@ -21,12 +21,10 @@ from resolver.runs.quotas.admission import (
     reserve_quota,
 )
 from resolver.runs.stages import AcceptedRun, RunRequest
-from resolver.storage.ledger_ref import REF
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.quotas.booking import NOW, Place
 from tests.runs.plain_values import run_request
-from tests.storage.test_ledger_ref import ref
 
 REPOSITORY = "octo/demo"
 CALM = nullcontext()
@@ -133,38 +131,6 @@ def test_a_run_whose_token_may_not_push_starts_without_an_entry(
     accepted, ledger = reserve(github, replace(place, token=token), request_for_run)
     assert (accepted.reservation, ledger) == (None, QuotaLedger())
     assert "the quota ledger could not be updated" in caplog.text
-
-
-def test_a_reached_quota_is_reported_once_and_then_refused_in_silence(
-    github: GitHubServer, place: Place, request_for_run: RunRequest
-) -> None:
-    quotas = QuotaLimits(thread=QuotaBound(runs=1))
-    issue = github.create_issue(REPOSITORY, "It breaks", "x", author="mona")
-    now = github.world.now()
-    request = replace(
-        request_for_run, trigger=reports.trigger(number=issue.number), now=lambda: now
-    )
-    reserve(github, place, request, quotas)
-    silent, commits = [], {ref(github, REF)}
-    for number in (78, 79, 80):
-        trigger = reports.trigger(key=f"issue_comment:{number}", number=issue.number)
-        with pytest.raises(QuotaReached, match="the limit is 1") as reached:
-            reserve(github, place, replace(request, trigger=trigger), quotas)
-        silent.append(reached.value.is_silent)
-        commits.add(ref(github, REF))
-        if not reached.value.is_silent:
-            github.add_comment(issue, f"{run_marker(trigger.key, Ending.CEILING)}\n\nNo.", "octo")
-    assert silent == [False, True, True]
-    assert len(commits) == 1, "what is refused writes nothing"
-
-
-def test_a_run_on_a_pull_request_counts_for_its_issue(
-    github: GitHubServer, place: Place, request_for_run: RunRequest
-) -> None:
-    trigger = reports.trigger(number=20, issue=12, is_pull_request=True)
-    _, ledger = reserve(github, place, replace(request_for_run, trigger=trigger))
-    [entry] = ledger.runs
-    assert entry.thread == 12
 
 
 @pytest.mark.parametrize(

@@ -137,21 +137,6 @@ def test_a_record_that_is_repeated_counts_once(recording: Recording) -> None:
     assert (recording.entry.cost, recording.entry.unpriced) == (0.25, 1)
 
 
-def test_what_earlier_attempts_cost_stays_in_the_entry(recording: Recording) -> None:
-    reservation = recording.accepted().reservation
-    assert reservation is not None
-    spent = reservation.model_copy(update={"cost": 1.0, "unpriced": 3})
-    recording.place.ledger().change(lambda ledger: (ledger.with_run(spent), None))
-    recording.record(recording.values(AcceptedRun(spent)))
-    assert (recording.entry.cost, recording.entry.unpriced) == (1.25, 4)
-
-
-def test_a_run_without_a_log_has_cost_nothing(recording: Recording) -> None:
-    recording.record(recording.values(recording.accepted(), has_log=False), Ending.ERROR)
-    entry = recording.entry
-    assert (entry.cost, entry.unpriced, entry.ending) == (0.0, 0, "error")
-
-
 @pytest.mark.parametrize("run", [RUN, OTHER_RUN])
 def test_a_run_that_was_stopped_while_it_reserved_ends_its_own_entry(
     recording: Recording, run: str

@@ -94,10 +94,6 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Kept]:
     index.close()
 
 
-def test_a_conversation_without_a_run_has_none(kept: Kept) -> None:
-    assert kept.before(run_id(1)) == []
-
-
 def test_the_runs_before_a_run_come_newest_first_with_their_files(kept: Kept) -> None:
     for number in (1, 2, 3):
         kept.keep(ISSUE, run_id(number), f"reply {number}")

@@ -57,22 +57,15 @@ def ref(github: GitHubServer, name: str) -> str:
     return github.repository(REPOSITORY).git.text("for-each-ref", "--format=%(objectname)", name)
 
 
-def test_what_is_booked_is_read_by_others(place: Place) -> None:
+def test_what_is_booked_is_read_by_others_and_is_one_commit_outside_of_branches(
+    place: Place, github: GitHubServer
+) -> None:
     add(place.ledger(), entry(1))
     add(place.ledger(), entry(2))
     assert place.ledger().read().runs == (entry(1), entry(2))
-
-
-def test_its_history_does_not_grow(place: Place, github: GitHubServer) -> None:
-    for number in range(3):
-        add(place.ledger(), entry(number))
     git = github.repository(REPOSITORY).git
     assert git.text("rev-list", "--count", REF).strip() == "1"
-
-
-def test_no_branch_and_no_tag_is_made(place: Place, github: GitHubServer) -> None:
-    add(place.ledger(), entry(1))
-    names = github.repository(REPOSITORY).git.text("for-each-ref", "--format=%(refname)").split()
+    names = git.text("for-each-ref", "--format=%(refname)").split()
     assert names == ["refs/heads/main", REF]
 
 
@@ -181,13 +174,6 @@ def test_what_this_run_has_kept_is_not_read_again(place: Place, github: GitHubSe
     place.ledger().change_from(kept, with_entry(2))
     assert not any("upload-pack" in str(request.query) for request in github.requests[asked:])
     assert place.ledger().read().runs == (entry(1), entry(2))
-
-
-def test_that_nothing_is_to_be_done_is_decided_on_what_is_there(place: Place) -> None:
-    _, kept = place.ledger().change_from(None, with_entry(1))
-    add(place.ledger(), entry(2))
-    runs, _ = place.ledger().change_from(kept, lambda found: (None, found.runs))
-    assert runs == (entry(1), entry(2))
 
 
 def test_a_ledger_that_was_believed_missing_is_kept(place: Place) -> None:

@@ -72,13 +72,6 @@ def test_what_is_written_is_read_by_others(url: URL, table: QuotaTable) -> None:
     other.close()
 
 
-def test_a_run_has_one_row_however_often_it_is_written(table: QuotaTable) -> None:
-    for cost in (0.5, 0.75, 0.75):
-        put(table, ended(1, cost=cost))
-    (total,) = table.totals(NOW)
-    assert (total.runs, total.cost, total.reserved) == (1, 0.75, 0.0)
-
-
 def test_old_runs_are_in_the_totals_alone(table: QuotaTable) -> None:
     old = NOW - timedelta(days=RUN_RETENTION_DAYS + 1)
     put(table, ended(1, at=old), ended(2))
@@ -103,13 +96,6 @@ def test_totals_are_by_month_and_repository_without_regard_to_case(table: QuotaT
     assert [t.cost for t in table.totals(NOW, month="2026-10")] == [8.0]
     later = NOW + timedelta(hours=3)
     assert table.totals(later, REPOSITORY)[0].active_runs == 0, "its reservation is over"
-
-
-def test_quotas_of_a_server_are_those_of_a_ledger(table: QuotaTable) -> None:
-    limits = QuotaLimits(thread=QuotaBound(cost=3.0))
-    assert [reserve(table, number, limits) for number in (1, 2, 3)] == [2.0, 1.0, None]
-    put(table, ended(1, cost=0.5))
-    assert reserve(table, 3, limits) == 1.5
 
 
 def test_runs_that_start_at_once_dont_exceed_a_quota_together(url: URL, table: QuotaTable) -> None:

@@ -3,14 +3,12 @@
 import re
 import shutil
 import sqlite3
-import subprocess
 from pathlib import Path
 
 from sqlalchemy import URL
 
 from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.storage.database import parse_database_url
-from tests.parts.postgres import Postgres, find_tools
 from tests.webhook.test_request_queue import run
 
 DOCS = Path(__file__).parents[2] / "docs/how-to/operating.md"
@@ -52,17 +50,3 @@ def test_a_copy_of_sqlite_has_the_queue(tmp_path: Path) -> None:
         (tmp_path / name).unlink(missing_ok=True)
     shutil.move(tmp_path / "backup.db", tmp_path / "resolver.db")
     assert restored_requests(url) == [7]
-
-
-def test_a_dump_of_postgresql_has_the_queue(tmp_path: Path, postgres: Postgres) -> None:
-    with postgres.new_database() as source, postgres.new_database() as target:
-        store_request(source)
-        for program, url in (("pg_dump", source), ("pg_restore", target)):
-            words = [
-                word.replace("resolver.dump", str(tmp_path / "dump"))
-                for word in documented(program)
-            ]
-            address = url.render_as_string(hide_password=False)
-            words = [word.replace('"$RESOLVER_DATABASE_URL"', address) for word in words]
-            subprocess.run([find_tools() / words[0], *words[1:]], check=True, capture_output=True)
-        assert restored_requests(target) == [7]

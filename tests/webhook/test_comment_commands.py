@@ -9,9 +9,7 @@ import pytest
 
 from resolver.config.settings import Settings, load_settings
 from resolver.controller.control import (
-    Approve,
     Control,
-    Deny,
     Extend,
     MessageToAgent,
     Pause,
@@ -28,7 +26,6 @@ from resolver.storage.database import parse_database_url
 from resolver.storage.run_index import RunIndex
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
-from tests.runs.test_help import AGENTS
 from tests.webhook.serving import Forge
 
 
@@ -134,18 +131,6 @@ def test_a_command_reaches_the_run_in_progress_and_starts_none(
     assert reactions(comment) == ["+1"] and not scenario.answers()
 
 
-def test_a_decision_reaches_the_run_that_waits_for_it(scenario: Scenario) -> None:
-    control = scenario.start()
-    approval = scenario.comment("@agent approve")
-    denial = scenario.comment("@agent deny: not the environment")
-    for comment in (approval, denial):
-        assert scenario.execute(comment) is None
-        assert reactions(comment) == ["+1"]
-    approved, denied = taken(control)
-    assert isinstance(approved, Approve) and approved.by == "mona"
-    assert isinstance(denied, Deny) and denied.reason == "not the environment"
-
-
 def test_a_stranger_reaches_no_run_and_a_request_of_her_own_changes_nothing(
     scenario: Scenario,
 ) -> None:
@@ -168,40 +153,6 @@ def test_a_run_that_waits_is_stopped_before_it_starts(scenario: Scenario) -> Non
     assert scenario.index.stop_after(scenario.request) == "mona"
 
 
-def test_a_stop_without_a_run_is_answered_once(scenario: Scenario) -> None:
-    stop = scenario.comment("@agent stop")
-    for _ in range(2):
-        assert scenario.execute(stop) is None
-    [answer] = scenario.answers()
-    assert "No run is in progress" in answer and reactions(stop) == ["eyes"]
-
-
-@pytest.mark.parametrize(
-    ("text", "command", "answer"),
-    [
-        ("@agent approve", Command.APPROVE, "No action is waiting for approval here"),
-        ("@agent publish", Command.PUBLISH, "nothing to publish"),
-    ],
-)
-def test_a_command_about_an_earlier_run_starts_one_if_that_left_something(
-    scenario: Scenario, text: str, command: Command, answer: str
-) -> None:
-    assert scenario.execute(scenario.comment(text)) is None
-    [said] = scenario.answers()
-    assert answer in said
-    scenario.applies = True
-    started = scenario.execute(scenario.comment(text))
-    assert started is not None and started.command is command
-    assert len(scenario.answers()) == 1
-
-
-def test_a_publication_waits_for_the_run_in_progress(scenario: Scenario) -> None:
-    control = scenario.start()
-    started = scenario.execute(scenario.comment("@agent publish"))
-    assert started is not None and started.command is Command.PUBLISH
-    assert not taken(control)
-
-
 def test_continue_without_a_run_starts_one(scenario: Scenario) -> None:
     started = scenario.execute(scenario.comment("@agent continue, and use pytest -x"))
     assert started is not None and started.command is Command.CONTINUE
@@ -219,13 +170,3 @@ def test_a_pull_request_counts_as_the_conversation_of_its_issue(scenario: Scenar
     assert scenario.execute(scenario.comment("@agent stop")) is None, "asked on the issue"
     assert scenario.execute(scenario.comment("@agent stop", on=pull)) is None
     assert taken(control) == [Stop("mona")] * 2
-
-
-def test_help_comes_at_once_and_only_once(scenario: Scenario) -> None:
-    scenario.forge.github.commit("octo/calc", "main", AGENTS, "Bring agents")
-    control, comment = scenario.start(), scenario.comment("@agent help")
-    for _ in range(2):
-        assert scenario.execute(comment) is None
-    [text] = scenario.answers()
-    assert "People with write access can ask Resolver" in text and "`/release-notes`" in text
-    assert not taken(control)

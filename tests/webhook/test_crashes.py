@@ -5,7 +5,7 @@ Whole runs on real servers, because what a killed process leaves is what the nex
 
 import signal
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +15,6 @@ import pytest
 from resolver.events.actions import CmdRun
 from resolver.events.lifecycle import Resumed
 from tests.parts.github import GitHubServer
-from tests.parts.github_server.exchange import Hold
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import bash
@@ -157,50 +156,3 @@ def test_a_kill_while_a_delivery_is_stored_or_acknowledged_loses_and_doubles_not
             == 1
         )
     assert len(forge.branches(stuck.repository)) == 2
-
-
-def test_a_kill_right_after_a_step_of_publishing_leaves_nothing_twice(scenario: Scenario) -> None:
-    server, forge = scenario.server, scenario.forge
-    server.start()
-    holds: list[Hold] = []
-
-    def killed_after(step: str, look: Callable[[Issue], object]) -> tuple[Issue, list[int]]:
-        scenario.plans.add(step, *plan_of_a_fix())
-        issue = scenario.ask(step)
-        until(lambda: scenario.plans.times(step))
-        if step == "push":  # the request after it opens the pull request, and never arrives
-            holds.append(forge.github.hold_next("POST", r"/pulls$", lost=True))
-        elif step == "open":
-            holds.append(forge.github.hold_next("POST", r"/pulls$", after=True))
-        until(lambda: look(issue))
-        assert all(hold.reached.wait(60) for hold in holds)
-        server.end(signal.SIGKILL)
-        wanted = f"agent/issue-{issue.number}-plan-{step}"
-        made = [b for b in forge.branches(issue.repository) if b == wanted]
-        pulls = [p for p in forge.pulls(issue.repository) if f"#{issue.number}" in (p.body or "")]
-        return issue, [len(made), len(pulls), len(forge.final_comments(issue))]
-
-    def finished(issue: Issue, ends: int) -> None:
-        server.start()
-        # a run whose outcome was written before the kill is only found to be done
-        ended = (" is done: ", " was handled before")
-        until(lambda: sum(map(server.log.count, ended)) >= ends)
-        # The process of the killed run, which ends a moment after the server's, is surely gone.
-        while holds:
-            holds.pop().released.set()
-        assert len(forge.final_comments(issue)) == 1
-
-    pushed, found = killed_after("push", lambda issue: forge.branches(issue.repository))
-    assert found == [1, 0, 0]
-    finished(pushed, 1)
-    opened, found = killed_after("open", lambda i: len(forge.pulls(i.repository)) == 2)
-    assert found == [1, 1, 0]
-    finished(opened, 2)
-    comment, found = killed_after("tell", forge.final_comments)
-    assert found == [1, 1, 1]
-    finished(comment, 3)
-    steps = (("open", opened), ("push", pushed), ("tell", comment))
-    names = {f"agent/issue-{issue.number}-plan-{step}" for step, issue in steps}
-    assert set(forge.branches(comment.repository)) == names
-    assert len(forge.pulls(comment.repository)) == 3
-    assert len(scenario.plans.times("open")) == len(scenario.plans.times("tell")) == 2

@@ -69,10 +69,3 @@ def test_each_event_that_asks_for_work_is_stored(forge: Forge, tmp_path: Path) -
     assert numbers == [1, 1, opened.number, 1, pull.number, 1]
     commands = [trigger.command for trigger in stored.requests]
     assert commands == [Command.FIX] * 4 + [Command.REVIEW, Command.FIX]
-
-
-def test_the_mention_is_that_of_the_repositorys_owner(forge: Forge, tmp_path: Path) -> None:
-    stored = Stored()
-    handle = handler(forge, tmp_path, stored, RESOLVER_MENTION="@helper")
-    answer = handle("1", "issue_comment", forge.mention(forge.issue(REPOSITORY, "none")))
-    assert answer == "ignored: the comment doesn't mention @helper" and not stored.requests

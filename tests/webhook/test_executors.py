@@ -58,14 +58,6 @@ def test_a_lost_lease_is_not_revived_by_a_late_answer() -> None:
     assert not fence.is_valid
 
 
-def test_a_fence_without_a_lease_is_closed_and_one_that_never_expires_can_be_closed() -> None:
-    assert not Fence("e").is_valid
-    fence = Fence("e", expires=False, clock=Clock())
-    assert fence.is_valid
-    fence.close()
-    assert not fence.is_valid
-
-
 def test_nothing_that_reaches_the_outside_passes_a_closed_fence() -> None:
     fence = Fence("e", expires=False)
     tokens = LeasedTokens(FixedToken("secret-token"), fence.require_valid)
@@ -86,18 +78,6 @@ def test_nothing_that_reaches_the_outside_passes_a_closed_fence() -> None:
         with pytest.raises(LeaseLost):
             write()
     assert len(nested_store) == 0
-
-
-def test_a_lease_that_ends_while_a_token_is_issued_keeps_the_token() -> None:
-    fence = Fence("e", expires=False)
-
-    class SlowSource(FixedToken):
-        def token(self) -> str:
-            fence.close()
-            return self.value
-
-    with pytest.raises(LeaseLost):
-        LeasedTokens(SlowSource("secret-token"), fence.require_valid).token()
 
 
 @pytest.fixture
@@ -123,16 +103,6 @@ def test_an_executor_is_dead_when_its_lease_has_ended_or_was_never_given(
     assert here.find_dead({dead.id, alive.id, here.id, "unknown"}) == {dead.id, "unknown"}
     assert not dead.renew() and not dead.fence.is_valid
     assert alive.renew() and alive.fence.is_valid
-
-
-def test_an_executor_that_ends_writes_nothing_more(database: ServerDatabase) -> None:
-    ending, other = RegisteredExecutor(database), RegisteredExecutor(database)
-    for executor in (ending, other):
-        executor.register()
-    ending.end_writes()
-    assert not ending.renew()
-    ending.remove()
-    assert other.find_dead({ending.id}) == {ending.id}
 
 
 def test_a_heartbeat_that_finds_its_lease_taken_ends_the_executor(

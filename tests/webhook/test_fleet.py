@@ -114,23 +114,6 @@ def test_a_suspended_worker_writes_nothing_more(scenario: Scenario) -> None:
         assert "Traceback" not in worker.log, worker.log
 
 
-def test_workers_that_die_or_end_are_replaced(scenario: Scenario) -> None:
-    scenario.server.start("--concurrency", "0")
-    scenario.add_worker()
-    first = scenario.ask("first")
-    scenario.executor_of(first, scenario.workers).end(signal.SIGKILL)
-    scenario.add_worker()
-    until(lambda: scenario.is_done(first))
-
-    scenario.add_worker()
-    second = scenario.ask("second")
-    assert scenario.executor_of(second, scenario.workers).end(signal.SIGTERM) == 0
-    until(lambda: scenario.is_done(second))
-    assert len(scenario.forge.branches(second.repository)) == 2
-    for worker in scenario.workers:
-        assert "Traceback" not in worker.log, worker.log
-
-
 def test_two_servers_store_a_delivery_once_and_stop_a_run_that_the_other_one_executes(
     scenario: Scenario,
 ) -> None:

@@ -32,7 +32,6 @@ from tests.webhook.github_users import BASE, SECRET, GitHub, begin_login, log_in
 OWN, READABLE, OTHER = (f"20260304-093000-{end}" for end in ("0a1b2c", "dddddd", "ffffff"))
 UNKNOWN = "20260304-093000-aaaaaa"
 NOW = datetime(2026, 3, 4, 12, tzinfo=UTC)
-FORM = "request-0123456789abcdef"
 COOKIE = "__Host-resolver-session"
 
 

@@ -28,11 +28,11 @@ from resolver.github.comments.report import Report
 from resolver.models.run import Completion, Publication, Tokens, Trigger
 from resolver.runs.conversation.watch import background_poll
 from resolver.runs.output import build_outcome_file
-from resolver.runs.stages import AnnouncedRun, RunResult
+from resolver.runs.stages import RunResult
 from resolver.security.redaction import Redactor
 from resolver.storage.database import DatabaseError
 from tests.github import reports
-from tests.runs.plain_values import PULL, executed_values, run_request
+from tests.runs.plain_values import PULL, run_request
 from tests.runs.test_spans import opening
 from tests.webhook.serving import series_of
 
@@ -51,12 +51,6 @@ def numbers(metrics: ServerMetrics) -> dict[str, float]:
 def log_of(*events: EventBase) -> Any:
     """Return the part of a run's log that metrics read."""
     return SimpleNamespace(state=SimpleNamespace(events=list(events)))
-
-
-def announced(comment_id: int | None) -> AnnouncedRun:
-    """A run whose progress comment was posted, or not."""
-    progress: Any = SimpleNamespace(comment_id=comment_id)
-    return AnnouncedRun(progress)
 
 
 def result_of(
@@ -91,7 +85,7 @@ def test_what_a_run_did_is_counted(tmp_path: Path) -> None:
         ServiceReplied(service="condenser", completion=unpriced),
     )
     publication = Publication(pull_request=PULL, comment_url="https://github.com/c/1")
-    metrics.observe_result(result_of(tmp_path, publication, *events))
+    metrics.count_run(result_of(tmp_path, publication, *events))
     counted = numbers(metrics)
     assert counted["runs_total finished"] == 1 and counted["runs_total error"] == 0
     assert counted["tokens_total input"] == 200, "an earlier attempt counted its replies"
@@ -99,21 +93,6 @@ def test_what_a_run_did_is_counted(tmp_path: Path) -> None:
     assert counted["cost_dollars_total"] == 0.5
     assert counted["sandbox_start_seconds_sum"] == 3
     assert counted["pull_request_seconds_sum"] == 90
-    assert counted["first_comment_seconds_sum"] == 90
-
-
-def test_the_first_comment_counts_once_whoever_posts_it(tmp_path: Path) -> None:
-    at = later(4)
-    metrics = ServerMetrics(Backlog, lambda: at)
-    metrics.observe_comment(ASKED)  # the notice that the run waits
-    at = later(60)
-    values = executed_values(replace(run_request(tmp_path), trigger=ASKED))
-    metrics.observe_stage(replace(values, executed=None, announced=announced(7)))  # type: ignore[arg-type]
-    metrics.observe_result(result_of(tmp_path / "b", Publication(comment_url="https://c")))
-    counted = numbers(metrics)
-    assert counted["first_comment_seconds_count"] == 1
-    assert counted["first_comment_seconds_sum"] == 4
-    assert counted["pull_request_seconds_count"] == 0
 
 
 def test_the_queue_is_measured_when_the_metrics_are_read() -> None:
@@ -142,7 +121,7 @@ def test_no_metric_names_a_repository_and_the_number_of_series_is_bounded(tmp_pa
         changes = {"repository": f"secret-owner/private-{number}", "key": str(number)}
         trigger = ASKED.model_copy(update=changes)
         publication = Publication(pull_request=PULL, comment_url="https://github.com/c/1")
-        metrics.observe_result(
+        metrics.count_run(
             result_of(tmp_path / str(number), publication, opening(), trigger=trigger)
         )
     assert set(numbers(metrics)) == before

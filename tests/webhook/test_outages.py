@@ -140,4 +140,4 @@ def test_the_waits_grow_up_to_a_bound_and_end() -> None:
     assert waits == [FIRST_RETRY_WAIT, 2 * FIRST_RETRY_WAIT, 4 * FIRST_RETRY_WAIT, MAX_RETRY_WAIT]
     second = started(reports.trigger(), 2, outage_began=now)
     assert next_retry_wait(second, RETRY, now + RETRY) is None
-    assert next_retry_wait(started(reports.trigger()).request, timedelta(0), now) is None
+    assert next_retry_wait(started(reports.trigger()), timedelta(0), now) is None

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import psycopg
 import pytest
 from sqlalchemy import Engine, event
 from sqlalchemy.engine import URL
@@ -120,20 +119,6 @@ def test_a_known_id_changes_nothing_even_when_it_is_done(queue: RequestQueue) ->
     assert begin(queue) == []
 
 
-def test_requests_are_stored_after_the_database_ended_the_connection(postgres: Postgres) -> None:
-    with postgres.new_database() as url:
-        queue = RequestQueue(parse_database_url(url.render_as_string(hide_password=False)))
-        assert queue.add(run(1))
-        with psycopg.connect(postgres.url, autocommit=True) as connection:
-            connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
-                [url.database],
-            )
-        assert queue.add(run(2))
-        assert not queue.add(run(1))
-        queue.close()
-
-
 def test_a_deferred_request_waits_for_its_time_and_keeps_others_waiting_no_longer(
     queue: RequestQueue,
 ) -> None:
@@ -147,17 +132,6 @@ def test_a_deferred_request_waits_for_its_time_and_keeps_others_waiting_no_longe
     queue.start_now(later.id)
     [again] = begin(queue)
     assert (again.attempts, again.outages, again.outage_began) == (3, 2, NOW)
-
-
-def test_the_unfinished_runs_of_a_conversation(queue: RequestQueue) -> None:
-    command = QueuedRequest("c", COMMAND, trigger(1))
-    for request in (run(1), run(2), run(1, "o/other"), run(11), command):
-        queue.add(request)
-    [found] = queue.unfinished_runs("Octo/Calc", 1)
-    assert (found.id, found.trigger) == (run(1).id, run(1).trigger)
-    while started := begin(queue):
-        finish(queue, *started)
-    assert queue.unfinished_runs("octo/calc", 1) == []
 
 
 def test_a_command_for_a_run_of_another_process_is_taken_there_once(queue: RequestQueue) -> None:

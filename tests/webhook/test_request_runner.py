@@ -5,7 +5,6 @@ model. Its final comment is a real one.
 """
 
 import json
-import socket
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -30,7 +29,7 @@ from resolver.models.run import Command, Publication, PullRequest, RunState, Tri
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.runs.conversation.comments import Conclusion, conclude
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.quotas.admission import MAX_USER_RUNS, ledger_key, reserve_quota
+from resolver.runs.quotas.admission import ledger_key, reserve_quota
 from resolver.runs.stages import (
     ExecutedRun,
     OpenedLog,
@@ -41,7 +40,6 @@ from resolver.runs.stages import (
 )
 from resolver.storage.database import parse_database_url
 from resolver.storage.earlier_runs import OUTCOME
-from resolver.storage.ledger_ref import REF
 from resolver.storage.quota_table import QuotaTable
 from resolver.storage.run_index import RunIndex
 from resolver.storage.run_store import RunStore
@@ -194,17 +192,6 @@ def test_a_run_is_counted_once_with_what_its_log_says(scenario: Scenario) -> Non
     assert outcome_of(scenario, scenario.trigger)["cost"] == pytest.approx(0.2)
 
 
-def test_a_failed_run_is_counted_and_logged_with_its_reason(
-    scenario: Scenario, caplog: pytest.LogCaptureFixture
-) -> None:
-    scenario.stage.failure = RunFailure(kind="error", what="it broke")
-    assert scenario.runner().execute(started(scenario.trigger)).exit_code == 1
-    place = f"{scenario.trigger.repository}#{scenario.trigger.number}"
-    assert f"run {run_of(scenario.trigger)} for {place}: error: it broke" in caplog.messages
-    total = scenario.total()
-    assert total.cost == pytest.approx(0.2) and total.active_runs == 0
-
-
 def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> None:
     runner = scenario.runner()
     runner.execute(started(scenario.trigger))
@@ -230,25 +217,6 @@ def test_a_run_past_a_quota_is_refused_in_one_comment(scenario: Scenario) -> Non
     runner.execute(started(scenario.request_on(scenario.issue)))
     assert len(scenario.forge.final_comments(scenario.issue)) == 1, "once a day"
     assert scenario.total().runs == 1
-
-
-def test_the_quotas_of_issues_and_people_are_counted_in_the_database(scenario: Scenario) -> None:
-    runner = scenario.runner()
-    earlier = [
-        scenario.trigger.model_copy(update={"key": f"run:{n}"}) for n in range(MAX_USER_RUNS)
-    ]
-    for trigger in earlier:
-        scenario.record(trigger.model_copy(update={"number": 90}), ending="ended")
-    assert runner.execute(started(scenario.request()[1])).exit_code == 5
-    git = scenario.forge.github.repository(scenario.name).git
-    assert git.text("for-each-ref", REF) == "", "nothing is written to the repository"
-
-
-def test_a_run_has_what_the_runs_before_it_left(scenario: Scenario) -> None:
-    _, earlier = scenario.request()
-    scenario.record(earlier, 0.2, "ended")
-    scenario.runner(RESOLVER_DAILY_BUDGET="0.55").execute(started(scenario.trigger))
-    assert scenario.stage.budgets == [pytest.approx(0.35)]
 
 
 def outage(cause: Cause) -> RunFailure:
@@ -331,28 +299,11 @@ def test_a_failed_check_on_an_old_commit_is_ignored_unless_its_run_was_interrupt
     assert run.trigger.number not in {None, scenario.issue.number}
 
 
-def test_a_failed_check_whose_conversation_may_not_be_read_is_ignored(scenario: Scenario) -> None:
-    scenario.forge.github.fail_next("GET", "/issues$", 403, body={"message": "no access"})
-    done = scenario.runner().execute(started(check_failed(scenario)))
-    assert (done.state, done.exit_code) == ("ignored", 0)
-
-
 def test_a_failed_check_is_looked_at_again_after_an_outage(scenario: Scenario) -> None:
     scenario.forge.github.fail_next("GET", "/issues$", 502, times=50)
     with pytest.raises(ResolverError) as raised:
         scenario.runner().execute(started(check_failed(scenario)))
     assert raised.value.cause == "forge_down"
-
-
-def test_a_run_whose_result_github_does_not_take_is_repeated(scenario: Scenario) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
-    down = dict.fromkeys(("GITHUB_API_URL", "GITHUB_SERVER_URL", "GITHUB_GRAPHQL_URL"), nobody)
-    with pytest.raises(ResolverError) as raised:
-        scenario.runner(**down).execute(started(scenario.trigger))
-    assert raised.value.cause == "forge_down"
-    assert scenario.runner().execute(started(scenario.trigger, 2)).exit_code == 0
-    assert scenario.comment()
 
 
 def test_a_run_continues_in_another_process_and_the_first_one_can_not_write_any_more(
@@ -413,18 +364,6 @@ def test_a_request_to_continue_gets_the_log_of_the_last_run(scenario: Scenario) 
     earlier, later = [b"".join(scenario.store.lines(run)) for run in runs]
     assert later.startswith(earlier) and len(later) > len(earlier)
     assert scenario.total().cost == pytest.approx(0.4), "the replies of the first run count once"
-
-
-def test_without_an_earlier_run_a_request_to_continue_starts_over_and_says_so(
-    scenario: Scenario,
-) -> None:
-    again = scenario.request_on(scenario.issue, "@agent continue")
-    scenario.runner().execute(started(again))
-    [request] = scenario.stage.requests
-    assert request.continuation is None
-    assert request.notices == (
-        "There is no log of an earlier run to continue, so this run started over.",
-    )
 
 
 def test_an_approval_after_the_end_of_the_run_continues_from_its_log_once(

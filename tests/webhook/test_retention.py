@@ -9,7 +9,6 @@ from typing import Self
 import pytest
 from sqlalchemy import URL, select, text
 
-from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, RequestQueue
 from resolver.entrypoints.webhook.retention import RetentionTask
 from resolver.events.actions import Think
@@ -21,7 +20,6 @@ from resolver.storage.run_index import RUNS, RunIndex
 from tests.github.events.ledgers import ended
 from tests.parts.postgres import Postgres
 from tests.parts.stored_runs import runs_in, stored_in, write_run
-from tests.parts.waiting import until
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 OLD, YOUNG = timedelta(days=31), timedelta(days=29)
@@ -147,22 +145,3 @@ def test_a_stop_is_kept_as_long_as_a_request_from_before_it_waits(stores: Stores
     stores.remove_old()
     assert stores.index.stop_after(waiting.trigger) == "mona"
     assert stores.index.stop_after(done.trigger) is None
-
-
-def test_the_issue_of_a_pull_request_is_known_while_runs_work_on_it(stores: Stores) -> None:
-    for number, age, pull_requests in ((1, OLD, (91, 92)), (2, YOUNG, (92,))):
-        asked = request(number, age)
-        run = stores.store_run(asked)
-        for pull_request in pull_requests:
-            stores.index.record_pull_request(run, asked.trigger, pull_request)
-    stores.remove_old()
-    assert [stores.index.issue_of("octo/calc", number) for number in (91, 92)] == [None, 2]
-
-
-def test_the_first_removal_is_at_the_start(stores: Stores) -> None:
-    """The age counts from the real time here."""
-    run = stores.store_run(request(1, OLD))
-    BackgroundThreads().start(
-        "retention", RetentionTask(stores.database, stores.queue, stores.store, 30).run_daily
-    )
-    until(lambda: not (stores.folder / run).exists())

@@ -28,11 +28,10 @@ from resolver.entrypoints.webhook.run_lists import (
     add_run_lists,
 )
 from resolver.github.comments.report import RunFailure
-from resolver.github.forge import Forge
 from resolver.models.run import Publication, RunState
-from resolver.runs.stages import PublishedRun, RunRequest, RunResult, StageValues
+from resolver.runs.stages import PublishedRun
 from resolver.storage.database import parse_database_url
-from resolver.storage.run_index import RunFilter, RunIndex, restrict
+from resolver.storage.run_index import RunFilter, RunIndex
 from tests.github import reports
 from tests.runs.plain_values import PULL, executed_values, run_request
 from tests.storage.test_run_index import trigger_at
@@ -40,7 +39,6 @@ from tests.webhook.test_metrics import result_of
 
 NOW = datetime(2026, 3, 4, 10, tzinfo=UTC)
 SECRET = "webhook-canary-51c7e9d3f0a28b46"
-FORGE: Any = None
 
 
 @pytest.fixture
@@ -60,22 +58,24 @@ def put(index: RunIndex, number: int, **changes: Any) -> str:
 def test_runs_are_listed_by_page_and_filter(index: RunIndex) -> None:
     runs = [put(index, n, cost=n / 10, cause="" if n % 2 else "stuck") for n in range(5)]
     other = put(index, 7, repository="octo/web", requester="hubot", state="error", cost=9.0)
-    assert [row.run for row in index.runs(RunFilter(), "", 2)] == [other, runs[4]]
+    assert [row.run for row in index.runs(RunFilter(), None, 2)] == [other, runs[4]]
     assert [row.run for row in index.runs(RunFilter(), runs[4], 2)] == [runs[3], runs[2]]
-    assert [row.run for row in index.runs(RunFilter(repository="Octo/Web"), "", 9)] == [other]
-    assert [row.run for row in index.runs(RunFilter(requester="HUBOT"), "", 9)] == [other]
-    assert [row.run for row in index.runs(RunFilter(state="error"), "", 9)] == [other]
-    assert len(index.runs(RunFilter(min_cost=0.3), "", 9)) == 3
-    assert index.runs(RunFilter(month="2026-02"), "", 9) == []
-    assert [row.run for row in index.runs(restrict(RunFilter(), ["Octo/WEB"]), "", 9)] == [other]
-    assert index.runs(restrict(RunFilter(), []), "", 9) == []
+    assert [row.run for row in index.runs(RunFilter(repository="Octo/Web"), None, 9)] == [other]
+    assert [row.run for row in index.runs(RunFilter(requester="HUBOT"), None, 9)] == [other]
+    assert [row.run for row in index.runs(RunFilter(state="error"), None, 9)] == [other]
+    assert len(index.runs(RunFilter(min_cost=0.3), None, 9)) == 3
+    assert index.runs(RunFilter(month="2026-02"), None, 9) == []
+    assert [
+        row.run for row in index.runs(RunFilter(repositories=frozenset({"octo/web"})), None, 9)
+    ] == [other]
+    assert index.runs(RunFilter(repositories=frozenset()), None, 9) == []
     total = index.total(RunFilter(repository="octo/calc"))
     assert (total.runs, total.failed, round(total.cost, 2)) == (5, 3, 1.0)
     assert index.failures(RunFilter(), 9) == [("stuck", 3)]
     by_repository = index.totals_by("repository", RunFilter(), 9)
     assert [group.name for group in by_repository] == ["octo/web", "octo/calc"]
     assert [group.name for group in index.totals_by("month", RunFilter(), 9)] == ["2026-03"]
-    assert index.total(restrict(RunFilter(), [])).runs == 0
+    assert index.total(RunFilter(repositories=frozenset())).runs == 0
 
 
 @pytest.mark.attack
@@ -86,8 +86,8 @@ def test_a_filter_is_a_value_and_never_a_statement(index: RunIndex, text: str) -
     """Somebody puts SQL into the filters of the list of runs: it is compared as text."""
     put(index, 1)
     for wanted in (RunFilter(repository=text), RunFilter(requester=text), RunFilter(state=text)):
-        assert index.runs(wanted, "", 9) == []
-    assert index.runs(RunFilter(), text, 9) in ([], index.runs(RunFilter(), "", 9))
+        assert index.runs(wanted, None, 9) == []
+    assert index.runs(RunFilter(), text, 9) in ([], index.runs(RunFilter(), None, 9))
     assert index.total(RunFilter()).runs == 1
 
 
@@ -97,32 +97,23 @@ def indexer(index: RunIndex) -> RunIndexer:
 
 def test_start_stages_and_end_of_a_run_are_recorded(tmp_path: Path, index: RunIndex) -> None:
     request = run_request(tmp_path)
-    seen: list[StageValues] = []
     publication = Publication(branch="agent/12", pull_request=PULL)
-
-    def execute(request: RunRequest, forge: Forge) -> RunResult:
-        started = index.get("run-1")
-        assert started is not None and started.state == "running" and started.ended is None
-        assert started.executor == "machine-1" and started.repository == started.repository.lower()
-        values = StageValues(request, request.load_settings({}))
-        request.observe(values)
-        values = executed_values(request)
-        request.observe(values)
-        row = index.get("run-1")
-        assert row is not None and row.stage == "executed"
-        request.observe(values.with_value(PublishedRun(publication)))
-        outcome = result_of(tmp_path / "result", publication)
-        task = reports.task(request.trigger).model_copy(update={"url": "https://x/issues/12"})
-        report = outcome.report.model_copy(update={"task": task})
-        files = outcome.outcome_file.model_copy(update={"files": reports.patch().files})
-        return replace(outcome, request=request, log=None, report=report, outcome_file=files)
-
-    observed = replace(request, observe=seen.append)
-    indexer(index).wrap_pipeline(execute)(observed, FORGE)
-    assert len(seen) == 3, "the metrics see the stages, too"
+    writer = indexer(index)
+    writer.record_start(request)
     row = index.get("run-1")
-    assert row is not None
-    assert (row.state, row.cause, row.stage) == ("finished", "", "published")
+    assert row is not None and row.state == "running" and row.ended is None
+    assert row.executor == "machine-1" and row.repository == row.repository.lower()
+    writer.record_stage(executed_values(request).with_value(PublishedRun(publication)))
+    assert index.issue_of(row.repository, PULL.number or 0) == request.trigger.subject
+    outcome = result_of(tmp_path / "result", publication)
+    task = reports.task(request.trigger).model_copy(update={"url": "https://x/issues/12"})
+    report = outcome.report.model_copy(update={"task": task})
+    files = outcome.outcome_file.model_copy(update={"files": reports.patch().files})
+    writer.record_end(
+        replace(outcome, request=request, log=None, report=report, outcome_file=files)
+    )
+    row = index.get("run-1")
+    assert row is not None and (row.state, row.cause) == ("finished", "")
     assert row.pull_request == PULL.url and row.branch == "agent/12"
     assert row.issue_url == "https://x/issues/12" and row.verdict == "not_verified"
     assert row.ended == NOW.timestamp() and row.day == "2026-03-04"
@@ -135,15 +126,13 @@ def test_a_failure_has_its_cause(tmp_path: Path, index: RunIndex) -> None:
     failure = RunFailure(kind="error", what="no answer", cause="provider_down")
     for result, cause in (
         (replace(plain, outcome_file=failed, failure=failure), "provider_down"),
-        (replace(plain, outcome_file=failed, outage="forge_down"), "forge_down"),
         (replace(plain, outcome_file=failed), "error"),
         (
             replace(plain, outcome_file=failed.model_copy(update={"limit": "budget"})),
             "limit: budget",
         ),
     ):
-        ended = replace(result, log=None)
-        indexer(index).wrap_pipeline(lambda *_, ended=ended: ended)(plain.request, FORGE)
+        indexer(index).record_end(replace(result, log=None))
         row = index.get("run-1")
         assert row is not None and (row.cause, row.reason) == (cause, "no answer")
 
@@ -154,8 +143,8 @@ def test_an_index_that_can_not_be_written_ends_no_run(tmp_path: Path, index: Run
     for file in tmp_path.glob("resolver.db*"):
         file.unlink()
     (tmp_path / "resolver.db").mkdir()
-    ended = replace(result, log=None)
-    assert indexer(index).wrap_pipeline(lambda *_: ended)(request, FORGE) is ended
+    indexer(index).record_start(request)
+    indexer(index).record_end(replace(result, log=None))
 
 
 def client_of(index: RunIndex) -> TestClient:
@@ -205,7 +194,7 @@ def test_waiting_requests_are_listed_to_those_who_can_read_the_repository(
     lists = RunLists(index, SECRET, "", lambda: NOW, partial(queue.recent, (RequestState.WAITING,)))
     everything = lists.render_runs(ListReader(), RunFilter())
     assert "Waiting requests" in everything and "octo/demo#12" in everything
-    others = restrict(RunFilter(), ["octo/web"])
+    others = RunFilter(repositories=frozenset({"octo/web"}))
     assert "Waiting requests" not in lists.render_runs(ListReader(), others)
     queue.close()
 

@@ -6,9 +6,6 @@ import re
 import socket
 import threading
 from collections.abc import Iterable, Iterator
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -20,17 +17,13 @@ from playwright.sync_api import Browser
 
 from resolver.config.server_variables import read_server_variables
 from resolver.config.settings import load_settings
-from resolver.entrypoints.webhook.metrics import ServerMetrics
 from resolver.entrypoints.webhook.page_links import page_key, page_url
-from resolver.entrypoints.webhook.request_queue import Backlog
 from resolver.entrypoints.webhook.run_pages import (
     RELOAD,
     RunFeed,
     RunPages,
     add_run_pages,
 )
-from resolver.entrypoints.webhook.server import _open_app
-from resolver.entrypoints.webhook.site import Site
 from resolver.entrypoints.webhook.webhook import create_webhook_app
 from resolver.errors import UsageError
 from resolver.events.base import EventBase
@@ -38,13 +31,8 @@ from resolver.storage.earlier_runs import OUTCOME
 from resolver.storage.run_store import RunStore
 from resolver.trace.html import render_update
 from resolver.trace.steps import build_view
-from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import bash
 from tests.parts.stored_runs import write_run
-from tests.parts.waiting import until
 from tests.trace.sample import HOSTILE, hostile, realistic
-from tests.webhook.serving import FIX, Forge, Plans, Server, plan_of_a_fix
 
 SECRET = "webhook-canary-51c7e9d3f0a28b46"
 NOWHERE = RunStore(MemoryStore())
@@ -221,23 +209,6 @@ def test_a_wrong_key_no_key_and_no_such_run_are_answered_alike(served: Served) -
     assert len({json.dumps(answer.headers) for answer in answers}) == 1
 
 
-@pytest.mark.parametrize(("public_url", "has_pages"), [("", False), ("https://r.test", True)])
-def test_a_server_has_pages_only_if_it_has_a_public_address(
-    tmp_path: Path, public_url: str, has_pages: bool
-) -> None:
-    unused: Any = None
-    process: Any = SimpleNamespace(
-        queue=unused,
-        folder=SimpleNamespace(path=tmp_path),
-        metrics=ServerMetrics(Backlog),
-        threads=unused,
-    )
-    site = Site(public_url, SECRET, NOWHERE, index=unused, enqueue=unused)
-    app = _open_app(SECRET, lambda *_: "", process, site)
-    assert ("/runs/{run}" in {getattr(route, "path", "") for route in app.routes}) is has_pages
-    assert (page_url(public_url, SECRET, RUN) == "") is not has_pages
-
-
 @pytest.mark.attack
 def test_hostile_text_in_a_log_stays_text(served: Served) -> None:
     """A log contains scripts: the run's page and its updates show them as text."""
@@ -332,42 +303,3 @@ def test_in_a_browser_steps_appear_as_they_happen_until_the_run_ends(
     assert len({address.partition("?")[0] for address in remote}) == 2 and loads == 1
     assert [problem for problem in problems if "favicon" not in problem] == []
     context.close()
-
-
-def test_the_comment_leads_to_the_page_while_the_run_is_at_work_and_after_it(
-    tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint
-) -> None:
-    """A whole run, because the page has to follow a log that another thread writes."""
-    base = "https://resolver.example.org/agent"
-    forge, plans = Forge(github), Plans(model_endpoint)
-    issue = forge.issue(forge.repository("octo/calc"), "page")
-    quick = {"RESOLVER_PACE": '{"progress_interval": 1, "write_interval": 0}'}
-    address = {"RESOLVER_PUBLIC_URL": f"{base}/"}
-    (tmp_path / "serve").mkdir()
-    server = Server(tmp_path / "serve", forge, model_endpoint, **quick, **address)
-    look = bash("echo '<script>alert(1)</script>'")
-    plans.add("page", look, bash("sleep 4"), FIX, *plan_of_a_fix()[1:])
-
-    def link() -> str:
-        """The path of the page in the comment; "" while it is not there."""
-        comment = next((c.body for c in forge.own_comments(issue)), "")
-        found = re.search(rf"\[Log of the run\]\({re.escape(base)}(/runs/[^)\s]+)\)", comment)
-        return found[1] if found else ""
-
-    try:
-        server.start()
-        assert server.deliver(forge.mention(issue)) == (202, "stored")
-        path = until(link)
-        page = until(lambda: "sleep 4" in (body := get(server.port, path).body) and body)
-        assert "The run is in progress" in page and "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-        assert page.count("<script") == 2
-        wrong = path[:-1] + ("0" if path[-1] != "0" else "1")
-        assert get(server.port, wrong).status == get(server.port, path[:-70]).status == 404
-        until(lambda: forge.done_once(issue))
-        assert link() == path
-        page = until(lambda: "in progress" not in (body := get(server.port, path).body) and body)
-        assert "sed -i" in page and 'http-equiv="refresh"' not in page
-        assert path.rpartition("=")[2] not in server.log
-    finally:
-        server.close()
-    server.check()

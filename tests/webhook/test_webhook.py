@@ -259,11 +259,6 @@ def test_a_delivery_that_takes_too_long_to_store_is_answered_with_an_error(hurri
     assert hurried.deliver(b"{}")[0] == 503
 
 
-@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_only_a_post_delivers(app: App, method: str) -> None:
-    assert app.send(b"{}", {}, method)[0] == 405
-
-
 HEADERS = st.dictionaries(
     st.sampled_from(
         ["X-GitHub-Event", "X-GitHub-Delivery", "X-Hub-Signature-256", "Content-Type", "X-Other"]

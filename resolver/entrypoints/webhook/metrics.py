@@ -7,8 +7,6 @@ port of the webhook is open to the internet.
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from datetime import datetime
 
 from prometheus_client import (
     CollectorRegistry,
@@ -26,17 +24,12 @@ from resolver.events.lifecycle import Resumed, RunStarted, StageCompleted
 from resolver.events.log import Event
 from resolver.events.run_log import reply_in
 from resolver.events.stream import Clock, utc_now
-from resolver.github.forge import Forge
-from resolver.models.run import ACTIVE_STATES, Completion, RunState, Trigger
-from resolver.runs.stages import RunRequest, RunResult, StageValues
+from resolver.models.run import ACTIVE_STATES, Completion, RunState
+from resolver.runs.stages import RunResult
 from resolver.storage.database import DatabaseError
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-MAX_REMEMBERED = 10_000
-"""Maximum number of answered requests that are remembered."""
-
-COMMENT_BUCKETS = (1, 2, 5, 10, 30, 60, 300, 900, 3600)
 PULL_REQUEST_BUCKETS = (60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400)
 SANDBOX_BUCKETS = (0.25, 0.5, 1, 2, 5, 10, 30, 60, 120)
 
@@ -47,10 +40,6 @@ DELIVERY_RESULTS = ("stored", "ignored", "pong", "unsigned", "malformed", "faile
 """Results of a delivery. One that `failed` could not be stored and is delivered again."""
 
 
-Pipeline = Callable[[RunRequest, Forge], RunResult]
-"""Executes a run, like `run_pipeline`. Raises nothing but LeaseLost."""
-
-
 class ServerMetrics:
     """Counts what the server does.
 
@@ -59,21 +48,15 @@ class ServerMetrics:
 
     def __init__(self, backlog: Callable[[], Backlog], now: Clock = utc_now) -> None:
         self._now = now
-        self._answered: dict[str, None] = {}
         self.registry = registry = CollectorRegistry()
         registry.register(_QueueCollector(backlog, now))
         ProcessCollector(registry=registry)
 
-        def counter(
-            name: str, meaning: str, label: str = "", values: Iterable[str] = ()
-        ) -> Counter:
-            made = Counter(name, meaning, [label] if label else [], registry=registry)
+        def counter(name: str, meaning: str, label: str, values: Iterable[str] = ()) -> Counter:
+            made = Counter(name, meaning, [label], registry=registry)
             for value in values:
                 made.labels(value)
             return made
-
-        def seconds(name: str, meaning: str, buckets: Sequence[float]) -> Histogram:
-            return Histogram(name, meaning, buckets=buckets, registry=registry)
 
         self._deliveries = counter(
             "resolver_deliveries", "Deliveries of webhooks.", "result", DELIVERY_RESULTS
@@ -88,38 +71,23 @@ class ServerMetrics:
         self._tokens = counter(
             "resolver_tokens", "Tokens of models.", "direction", TOKEN_DIRECTIONS
         )
-        self._cost = counter(
-            "resolver_cost_dollars", "Cost of replies with a known price, in US dollars."
+        self._cost = Counter(
+            "resolver_cost_dollars",
+            "Cost of replies with a known price, in US dollars.",
+            registry=registry,
         )
-        self._first_comment = seconds(
-            "resolver_first_comment_seconds",
-            "Time from a request to the first comment about it.",
-            COMMENT_BUCKETS,
-        )
-        self._pull_request = seconds(
+        self._pull_request = Histogram(
             "resolver_pull_request_seconds",
             "Time from a request to its new pull request.",
-            PULL_REQUEST_BUCKETS,
+            buckets=PULL_REQUEST_BUCKETS,
+            registry=registry,
         )
-        self._sandbox = seconds(
+        self._sandbox = Histogram(
             "resolver_sandbox_start_seconds",
             "Time to start the sandbox of an agent.",
-            SANDBOX_BUCKETS,
+            buckets=SANDBOX_BUCKETS,
+            registry=registry,
         )
-
-    def instrument(self, execute: Pipeline) -> Pipeline:
-        """Return `execute`, with its runs counted."""
-
-        def counted(request: RunRequest, forge: Forge) -> RunResult:
-            def observe(values: StageValues) -> None:
-                self.observe_stage(values)
-                request.observe(values)
-
-            result = execute(replace(request, observe=observe), forge)
-            self.observe_result(result)
-            return result
-
-        return counted
 
     def count_delivery(self, result: str) -> None:
         """Count a delivery. result: one of DELIVERY_RESULTS."""
@@ -129,38 +97,21 @@ class ServerMetrics:
         """Count the failure of a task of `BackgroundThreads`."""
         self._failed_tasks.labels(name).inc()
 
-    def observe_comment(self, trigger: Trigger) -> None:
-        """Record that the request is answered in its conversation. Only the first answer counts."""
-        if trigger.key in self._answered:
-            return
-        self._answered[trigger.key] = None
-        if len(self._answered) > MAX_REMEMBERED:
-            self._answered.pop(next(iter(self._answered)))
-        self._first_comment.observe(_seconds_since(trigger.at, self._now()))
-
-    def observe_stage(self, values: StageValues) -> None:
-        """Record what a run has reached. See `RunRequest.observe`."""
-        if values.executed is None and values.progress and values.progress.comment_id is not None:
-            self.observe_comment(values.request.trigger)
-
-    def observe_result(self, result: RunResult) -> None:
-        """Record the end of an attempt of a run."""
+    def count_run(self, result: RunResult) -> None:
+        """Count an attempt of a run that has ended."""
         trigger, publication = result.request.trigger, result.publication
         self._runs.labels(result.outcome_file.state.value).inc()
-        if publication.comment_url:
-            self.observe_comment(trigger)
         is_new = publication.pull_request is not None and publication.how == "new"
         if is_new and not publication.repeated:
-            self._pull_request.observe(_seconds_since(trigger.at, self._now()))
-        for event in events_of_attempt(result.log.state.events) if result.log else ():
+            self._pull_request.observe(max(0.0, (self._now() - trigger.at).total_seconds()))
+        for event in _events_of_attempt(result.log.state.events) if result.log else ():
             if isinstance(event, StageCompleted) and event.stage == "sandbox":
                 self._sandbox.observe(event.seconds)
             reply = reply_in(event)
             if reply is not None and isinstance(reply[1], Completion):
                 tokens = reply[1].tokens
-                for direction, number in zip(
-                    TOKEN_DIRECTIONS, (tokens.input, tokens.output, tokens.cached), strict=True
-                ):
+                counts = (tokens.input, tokens.output, tokens.cached)
+                for direction, number in zip(TOKEN_DIRECTIONS, counts, strict=True):
                     self._tokens.labels(direction).inc(number)
                 self._cost.inc(reply[1].cost or 0.0)
 
@@ -197,7 +148,7 @@ class _QueueCollector(Collector):
         yield age
 
 
-def events_of_attempt(events: Sequence[Event]) -> Sequence[Event]:
+def _events_of_attempt(events: Sequence[Event]) -> Sequence[Event]:
     """Return the events since the newest start or resumption, which earlier attempts have not
     counted."""
     for position in range(len(events) - 1, -1, -1):
@@ -217,7 +168,3 @@ def serve_metrics(metrics: ServerMetrics, host: str, port: int) -> str:
             "choose another --metrics-host or --metrics-port",
         ) from error
     return f"http://{host}:{server.server_port}/metrics"
-
-
-def _seconds_since(at: datetime, now: datetime) -> float:
-    return max(0.0, (now - at).total_seconds())

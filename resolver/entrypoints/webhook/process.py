@@ -28,7 +28,6 @@ from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
 from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.retention import RetentionTask
-from resolver.entrypoints.webhook.run_indexer import RunIndexer
 from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.entrypoints.webhook.worker import (
     RequestIntake,
@@ -37,7 +36,6 @@ from resolver.entrypoints.webhook.worker import (
 from resolver.errors import UsageError
 from resolver.llm.library import preload_litellm
 from resolver.runs.common import open_host, require_model, server_login
-from resolver.runs.pipeline import run_pipeline
 from resolver.runs.wiring.models import preload_models
 from resolver.runs.wiring.sandbox import ForgeTokens
 from resolver.security.redaction import Redactor
@@ -108,7 +106,6 @@ class ServerProcess:
             address = serve_metrics(self.metrics, *process.metrics_address)
             logger.info("metrics are on %s", address)
         self.index = RunIndex(self.database)
-        pipeline = RunIndexer(self.index, self.executor.id).wrap_pipeline(run_pipeline)
         require_lease = self.executor.fence.require_valid if process.concurrency else None
         self.runs = RequestRunner(
             environment,
@@ -118,7 +115,8 @@ class ServerProcess:
             quota_table=QuotaTable(self.database),
             issued_tokens=self.machine.tokens.issued_tokens,
             outage_retry=timedelta(seconds=self.settings.pace.outage),
-            pipeline=self.metrics.instrument(pipeline),
+            on_result=self.metrics.count_run,
+            executor=self.executor.id,
             require_lease=require_lease,
         )
         self.intake = RequestIntake(self.queue, self.runs.acknowledge)

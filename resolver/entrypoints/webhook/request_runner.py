@@ -14,9 +14,9 @@ from resolver.config.settings import Settings, load_settings
 from resolver.config.temporary_directory import temporary_directory
 from resolver.entrypoints.http_server import logging_run
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
-from resolver.entrypoints.webhook.metrics import Pipeline
 from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.request_queue import QueuedRequest, retry_end
+from resolver.entrypoints.webhook.run_indexer import RunIndexer
 from resolver.errors import LeaseLost, Refused, ResolverError, RunStopped
 from resolver.events.run_log import is_resumable
 from resolver.events.stream import Clock, utc_now
@@ -48,9 +48,13 @@ from resolver.storage.database import DatabaseError
 from resolver.storage.earlier_runs import OUTCOME, EarlierRun
 from resolver.storage.quota_table import QuotaTable
 from resolver.storage.run_index import IndexedRunStore, RunIndex
-from resolver.storage.run_store import RunStore, RunWriter
+from resolver.storage.run_store import RunStore
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
+
+
+Pipeline = Callable[[RunRequest, Forge], RunResult]
+"""Executes a run, like `run_pipeline`. Raises nothing but LeaseLost."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +73,12 @@ class RequestRunner:
 
     environment, options: sources of the settings, which are loaded again for each run.
     store: has the logs and files of all runs. A run works in a temporary folder.
-    index: the runs of each conversation.
+    index: the runs of each conversation. executor: id of this process, for the index.
     active_runs: the active runs, where comments find them.
     quota_table: the quotas and the cost of runs; with None they are kept in the repositories.
     issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
     outage_retry: how long a run is repeated during an outage.
-    pipeline: executes a run.
+    pipeline: executes a run. on_result: is called with the result of each attempt.
     require_lease: raises LeaseLost when this process may not write any more.
     """
 
@@ -88,6 +92,8 @@ class RequestRunner:
     now: Clock = utc_now
     outage_retry: timedelta = timedelta(0)
     pipeline: Pipeline = run_pipeline
+    on_result: Callable[[RunResult], None] = lambda _: None
+    executor: str = ""
     require_lease: RequireLease | None = None
 
     def acknowledge(self, trigger: Trigger) -> None:
@@ -108,6 +114,10 @@ class RequestRunner:
     def settings(self, file: Mapping[str, Any] | None = None) -> Settings:
         """Return the settings. file: those that the repository has itself."""
         return load_settings(self.options, self.environment, file)
+
+    @property
+    def _indexer(self) -> RunIndexer:
+        return RunIndexer(self.index, self.executor, self.now)
 
     def _page_of(self, run: str) -> str:
         server = read_server_variables(self.environment)
@@ -143,6 +153,11 @@ class RequestRunner:
         with temporary_directory() as temporary:
             # Nothing else is in the folder of a run.
             writer = self.store.open_writer(run, temporary / run, host.require_lease)
+
+            def observe(values: StageValues) -> None:
+                writer.try_to_save_files()
+                self._indexer.record_stage(values)
+
             request = RunRequest(
                 trigger,
                 run,
@@ -154,7 +169,7 @@ class RequestRunner:
                 quota_table=self.quota_table,
                 page=self._page_of(run),
                 log_copy=writer,
-                observe=_stage_observer(self.index, trigger, writer),
+                observe=observe,
             )
             if failure is not None:
                 logger.error("giving up on run %s: %s", run, failure)
@@ -201,7 +216,10 @@ class RequestRunner:
             raise  # the request is repeated when the database is back, or in another process
         except ResolverError as error:
             request = replace(request, ended_by=error)
+        self._indexer.record_start(request)
         result = self.pipeline(request, forge)
+        self._indexer.record_end(result)
+        self.on_result(result)
         pull = result.publication.pull_request
         if pull is not None and pull.number is not None:
             self.index.record_pull_request(run, trigger, pull.number)
@@ -263,24 +281,6 @@ def _log_end(trigger: Trigger, result: RunResult) -> None:
         logger.info("run %s for %s is done: %s", outcome.run, place, published)
     else:
         logger.warning("run %s for %s: %s: %s", outcome.run, place, outcome.state, outcome.reason)
-
-
-def _stage_observer(
-    index: RunIndex, trigger: Trigger, writer: RunWriter
-) -> Callable[[StageValues], None]:
-    """Return the observer of a run's stages. It stores their files, and records the pull request
-    before the final comment names it: somebody may answer there at once."""
-
-    def observe(values: StageValues) -> None:
-        writer.try_to_save_files()
-        pull = values.publication.pull_request
-        if pull is not None and pull.number is not None:
-            try:
-                index.record_pull_request(values.request.run, trigger, pull.number)
-            except DatabaseError as error:  # it is recorded again at the end of the run
-                logger.warning("the pull request of a run is not recorded yet: %s", error.what)
-
-    return observe
 
 
 def _locate(trigger: Trigger, forge: GitHubForge, attempt: int) -> Trigger | IgnoredEvent:

@@ -2,14 +2,11 @@
 
 import logging
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from resolver.entrypoints.webhook.metrics import Pipeline
 from resolver.events.run_log import RunLog, start_position
 from resolver.events.state import State
 from resolver.events.stream import Clock, utc_now
-from resolver.github.forge import Forge
 from resolver.models.run import RunState, Trigger
 from resolver.runs.stages import RunRequest, RunResult, StageValues
 from resolver.storage.database import DatabaseError
@@ -38,42 +35,31 @@ class RunIndexer:
     def __init__(self, index: RunIndex, executor: str = "", now: Clock = utc_now) -> None:
         self.index, self._executor, self._now = index, executor, now
 
-    def wrap_pipeline(self, execute: Pipeline) -> Pipeline:
-        """Return `execute`, with the start, the stages and the end of each run recorded."""
+    def record_start(self, request: RunRequest) -> None:
+        """Record that an attempt of the run begins."""
+        self._write(
+            request.run,
+            request.trigger,
+            {
+                "state": RunState.RUNNING.value, "reason": "", "cause": "", "ended": None,
+                "executor": self._executor,
+            },
+        )  # fmt: skip
 
-        def recorded(request: RunRequest, forge: Forge) -> RunResult:
-            earlier: StageValues | None = None
-
-            def observe(values: StageValues) -> None:
-                nonlocal earlier
-                request.observe(values)
-                reached = values.reached_since(earlier) if earlier is not None else ("accepted",)
-                earlier = values
-                if reached:
-                    self._record_stage(values, reached[-1])
-
-            self._write(request.run, request.trigger, self._started())
-            result = execute(replace(request, observe=observe), forge)
-            self._write(request.run, request.trigger, self._ended(result))
-            return result
-
-        return recorded
-
-    def _record_stage(self, values: StageValues, stage: str) -> None:
+    def record_stage(self, values: StageValues) -> None:
         """Record what is known of the run after a stage."""
-        task = values.task
-        changes: dict[str, Any] = {"stage": stage, "model": values.current_settings.model}
+        task, request, pull = values.task, values.request, values.publication.pull_request
+        changes: dict[str, Any] = {"model": values.current_settings.model}
         if task is not None:
             changes |= {"title": task.title[:MAX_TITLE_LENGTH], "issue_url": task.url}
-        request = values.request
-        changes |= _usage(values.log, request.run)
-        self._write(request.run, request.trigger, changes)
+        if pull is not None and pull.number is not None:
+            # Before the final comment names it: somebody may answer there at once.
+            changes["pull_number"] = pull.number
+        self._write(request.run, request.trigger, changes | _usage(values.log, request.run))
 
-    def _started(self) -> dict[str, Any]:
-        return {
-            "state": RunState.RUNNING.value, "reason": "", "cause": "", "ended": None,
-            "executor": self._executor,
-        }  # fmt: skip
+    def record_end(self, result: RunResult) -> None:
+        """Record how the attempt ended."""
+        self._write(result.request.run, result.request.trigger, self._ended(result))
 
     def _ended(self, result: RunResult) -> dict[str, Any]:
         outcome = result.outcome_file

@@ -26,7 +26,7 @@ from resolver.entrypoints.webhook.request_queue import QueuedRequest
 from resolver.entrypoints.webhook.run_indexer import SUCCESSES
 from resolver.events.stream import Clock, utc_now
 from resolver.models.run import RunState
-from resolver.storage.run_index import ACTIVE, DEFERRED, IndexedRun, RunFilter, RunIndex, restrict
+from resolver.storage.run_index import ACTIVE, DEFERRED, IndexedRun, RunFilter, RunIndex
 from resolver.storage.run_store import is_run_id
 from resolver.trace.plain import duration, money, one_line
 
@@ -210,7 +210,7 @@ def add_run_lists(app: FastAPI, lists: RunLists, login: PageLogin | None) -> Non
         if person is None:
             return RedirectResponse(login.login_url(request.url.path), 303, headers)
         repositories = await login.users.repositories(person)
-        return ListReader(login=person.login), restrict(run_filter, repositories)
+        return ListReader(login=person.login), replace(run_filter, repositories=repositories)
 
     @app.get("/")
     async def runs(request: Request, before: str = "") -> Response:

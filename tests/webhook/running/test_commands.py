@@ -131,28 +131,3 @@ def test_a_stop_in_another_repository_stops_nothing(
     own.say("@agent stop")
     until(own.final_comments)
     assert not any(evil in str(own.events()) for evil in ("evil/ours", "plan-theirs"))
-
-
-@pytest.mark.nightly
-def test_pause_holds_the_run_and_what_is_granted_reaches_it(
-    forge: Forge, server: Server, plans: Plans
-) -> None:
-    slow = bash("sleep 1")
-    plans.add("granted", *[slow] * 4, FIX, finish(SUMMARY))
-    thread = Thread(forge, server, "granted")
-    thread.say("@agent please fix this")
-    thread.begun("sleep 1")
-    pause = thread.say("@agent pause")
-    states = lambda: [e.get("state") for e in thread.events() if e["kind"] == "agent_state_changed"]  # noqa: E731
-    until(lambda: "paused" in states())
-    assert reactions(pause) == ["+1"]
-    request_count = len(plans.times("granted"))
-    grant = thread.say("@agent +4 iterations, and use pytest -x")
-    until(lambda: len(plans.times("granted")) > request_count)
-    until(lambda: reactions(grant) == ["+1"])
-    until(thread.final_comments)
-    assert len(thread.pulls()) == 1
-    [limits] = [e["limits"] for e in thread.events() if e["kind"] == "limits_extended"]
-    assert limits["max_iterations"] == 8
-    assert "use pytest -x" in json.dumps(plans.endpoint.requests[-1].body)
-    assert len(thread.final_comments()) == 1, "the words became a run of their own"

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.parts.runs import bash, finish
 from tests.parts.waiting import until
-from tests.webhook.running.test_commands import Thread, reactions
+from tests.webhook.running.test_commands import Thread
 from tests.webhook.serving import SUMMARY, Forge, Plans, Server
 
 SETTINGS = {"RESOLVER_CONFIRMATION": "risky"}
@@ -32,27 +32,6 @@ def begun(forge: Forge, server: Server, plans: Plans, plan: str) -> Thread:
     until(lambda: asks(thread))
     forge.github.advance(2)
     return thread
-
-
-def test_an_approval_reaches_the_run_that_waits_and_a_strangers_does_not(
-    forge: Forge, server: Server, plans: Plans
-) -> None:
-    thread = begun(forge, server, plans, "approved")
-    forge.github.add_user("eve")
-    thread.say("@agent approve", "eve")
-    until(lambda: len(thread.final_comments()) == 2)
-    assert not answers(thread)
-    approval = thread.say("@agent approve")
-    [pull] = until(thread.pulls)
-    assert pull.pull is not None
-    until(lambda: reactions(approval) == ["+1"])
-    [answer] = answers(thread)
-    assert (answer["approved"], answer["by"]) == (True, "mona")
-    thread.again(approval)
-    thread.say("@agent approve")
-    until(lambda: any("No action is waiting" in comment for comment in thread.final_comments()))
-    assert len(answers(thread)) == 1
-    assert len(plans.times("approved")) == 2
 
 
 def test_a_run_that_was_killed_while_it_waited_asks_on_and_is_approved_once(
