@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from resolver.agents.codeact import CodeActAgent
-from resolver.controller.controller import AgentController
+from resolver.controller.controller import AgentController, ControllerParts
 from resolver.events.actions import Message, SandboxAction
 from resolver.events.base import Source
 from resolver.events.lifecycle import LimitsExtended, ModelReplied
@@ -92,7 +92,9 @@ def run(steps: int, folder: Path) -> tuple[list[Pair], int, int]:
     agent = CodeActAgent(model, "tools")
     sandbox = FreeSandbox()
     condensing = LogCondenser(Pipeline(ObservationMasking(), ConversationWindow()))
-    controller = AgentController(agent, stream, state, sandbox, lambda _: condensing, utc_now)
+    controller = AgentController(
+        agent, stream, state, ControllerParts(sandbox, lambda _: condensing, utc_now)
+    )
     stream.add(agent.system_prompt())
     stream.add(Message(content="Go on until you are done.", source=Source.USER))
     outcome = controller.run()

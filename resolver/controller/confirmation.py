@@ -93,21 +93,9 @@ class Confirmation:
     notify: ApprovalNotifier = notify_nobody
 
 
-@dataclass(frozen=True)
-class GateDecision:
-    """The decision about an action.
-
-    allowed: the action may be executed now.
-    answer: the error for the agent if the action is refused; None if the action, and the run with
-    it, waits.
-    """
-
-    allowed: bool
-    answer: ErrorObservation | None = None
-
-
-ALLOWED = GateDecision(allowed=True)
-WAITING = GateDecision(allowed=False)
+GateDecision = Literal["allowed", "waiting"] | ErrorObservation
+"""The decision about an action: it may be executed now; it waits, and the run with it; or it is
+refused with this error for the agent."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +120,7 @@ class Gate:
         stops the run meanwhile.
         """
         if not isinstance(action, GATED_ACTIONS) or action.source is not Source.AGENT:
-            return ALLOWED
+            return "allowed"
         answer = self._find_answer(action)
         if answer is None:
             tool, text = _tool_name(action), describe_action(action)
@@ -144,14 +132,14 @@ class Gate:
             risk = self._assess(action)
             if rule is None and not self._needs_approval(risk):
                 self.requests.end_confirmation()
-                return ALLOWED
+                return "allowed"
             if len(self.confirmation.display_form(text)) > MAX_SHOWN_LENGTH:
                 return _refuse(None)
             answer = self._ask_person(action, risk, rule, text)
         if answer is None:
-            return WAITING
+            return "waiting"
         self.requests.end_confirmation()
-        return ALLOWED if answer.approved else _deny(answer)
+        return "allowed" if answer.approved else _deny(answer)
 
     def _needs_approval(self, risk: SecurityRisk) -> bool:
         mode = self.confirmation.mode
@@ -165,12 +153,6 @@ class Gate:
             message = f"the risk of an action could not be assessed: {error}"
             self.stream.add(Warned(about="security_analyzer", message=message))
             return SecurityRisk.UNKNOWN
-
-    def _find_request(self, action: ActionBase) -> ConfirmationAsked | None:
-        for event in reversed(self.state.events[action.id + 1 :]):
-            if isinstance(event, ConfirmationAsked) and event.action == action.id:
-                return event
-        return None
 
     def _find_answer(self, action: ActionBase) -> ConfirmationAnswered | None:
         for event in self.state.events[action.id + 1 :]:
@@ -191,11 +173,16 @@ class Gate:
             number=approval_number(action.id, kind, text),
         )
         self.requests.await_confirmation(describe_pending_approval(approval))
-        earlier_request, decision = self._find_request(action), None
-        if earlier_request is not None and earlier_request.shown_at is not None:
+        asked = [
+            event
+            for event in self.state.events[action.id + 1 :]
+            if isinstance(event, ConfirmationAsked) and event.action == action.id
+        ]
+        decision = None
+        if asked and (earlier := asked[-1]).shown_at is not None:
             # An earlier process showed the action. This process may have been started because of
             # the decision, which is then waiting in the queue: take it without waiting.
-            decision = self.requests.decision(earlier_request.wanted, earlier_request.shown_at, 0.0)
+            decision = self.requests.decision(earlier.wanted, earlier.shown_at, 0.0)
         if decision is None:
             shown_at = self.confirmation.notify(approval)
             self.stream.add(ConfirmationAsked(action=action.id, wanted=approval, shown_at=shown_at))
@@ -216,14 +203,8 @@ def pending_approval_in(state: State) -> PendingApproval | None:
     """Return the approval that the run, or a delegate of it, waits for; None if there is none."""
     if state.run_state is not RunState.AWAITING_CONFIRMATION:
         return None
-    return next(
-        (
-            request.wanted
-            for request in map(_approval_request_in, reversed(state.events))
-            if request
-        ),
-        None,
-    )
+    requests = map(_approval_request_in, reversed(state.events))
+    return next((request.wanted for request in requests if request), None)
 
 
 def _approval_request_in(event: Event) -> ConfirmationAsked | None:
@@ -259,12 +240,12 @@ def _tool_name(action: ActionBase) -> str:
     return found[0].name if found else str(getattr(action, "kind", ""))
 
 
-def _refuse(rule: ActionRule | None) -> GateDecision:
+def _refuse(rule: ActionRule | None) -> ErrorObservation:
     """Return the refusal by a rule; without one, of an action that is too long to be shown."""
     content = render("agent/refused_action.md.j2", rule=rule).strip()
-    return GateDecision(allowed=False, answer=ErrorObservation(content=content, code="refused"))
+    return ErrorObservation(content=content, code="refused")
 
 
-def _deny(answer: ConfirmationAnswered) -> GateDecision:
+def _deny(answer: ConfirmationAnswered) -> ErrorObservation:
     content = render("agent/denied_action.md.j2", by=answer.by, reason=answer.reason).strip()
-    return GateDecision(allowed=False, answer=ErrorObservation(content=content, code="denied"))
+    return ErrorObservation(content=content, code="denied")

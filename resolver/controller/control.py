@@ -8,7 +8,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from resolver.config.templates import render
@@ -264,10 +264,7 @@ class ControlRequestHandler:
 
     def for_delegate(self, level: Level) -> "ControlRequestHandler":
         """Return the same for a delegate, with its log added."""
-        levels = (*self.levels, level)
-        return ControlRequestHandler(
-            self.control, levels, self.now, self.max_limits, self.max_pause
-        )
+        return replace(self, levels=(*self.levels, level))
 
     def handle_all(self) -> None:
         """Carry out all waiting requests. Raises RunStopped if the run is to end."""

@@ -8,6 +8,7 @@ continues from there.
 
 import logging
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from resolver.agents.base import Agent
@@ -89,10 +90,35 @@ The condenser may add events to that stream, like warnings and the replies of it
 
 
 HostHandlers = Mapping[type[ActionBase], Callable[[Any], ObservationBase]]
-"""Functions that execute actions on the host instead of in the sandbox, by type of action."""
-# A hosted function returns an ErrorObservation for a failure and raises nothing.
-NO_HOST_HANDLERS: HostHandlers = {}
-NO_CONFIRMATION = Confirmation()
+"""Functions that execute actions on the host instead of in the sandbox, by type of action. A hosted
+function returns an ErrorObservation for a failure and raises nothing."""
+
+
+@dataclass(frozen=True)
+class ControllerParts:
+    """What the controllers of a run and of its delegates share.
+
+    executor: executes actions in the sandbox.
+    condensers: creates the condensers of the agent and its delegates.
+    now: the clock of the stream.
+    control: the queue of people's requests; they are handled between two steps.
+    max_limits: the highest totals to which requests may extend the limits; None means no maximum.
+    max_pause: seconds after which a paused run is stopped; it can be resumed later.
+    delegates: creates the agents of delegates; with None, delegation is refused.
+    recaller: decides which instructions and skills the agent gets next.
+    confirmation: which actions are refused, or wait for a person.
+    """
+
+    executor: Executor
+    condensers: Condensers
+    now: Clock
+    control: Control = field(default_factory=Control)
+    max_limits: RunLimits | None = None
+    max_pause: float = MAX_PAUSE_SECONDS
+    delegates: delegation.Delegates | None = None
+    host_handlers: HostHandlers = field(default_factory=dict)
+    recaller: Recaller = field(default_factory=NullRecaller)
+    confirmation: Confirmation = field(default_factory=Confirmation)
 
 
 class AgentController:
@@ -100,17 +126,7 @@ class AgentController:
 
     stream: the event stream of the run. `state`, which has the limits, must be subscribed to it
     already, before this controller.
-    executor: executes actions in the sandbox.
-    condensers: creates the condensers of this agent and its delegates.
-    now: the clock of the stream.
-    control: the queue of people's requests; they are handled between two steps.
-    max_limits: the highest totals to which requests may extend the limits; None means no maximum.
-    max_pause: seconds after which a paused run is stopped; it can be resumed later.
-    delegates: creates the agents of delegates; with None, delegation is refused.
-    host_handlers: functions that execute actions on the host. They raise nothing.
-    recaller: decides which instructions and skills the agent gets next.
-    confirmation: which actions are refused, or wait for a person.
-    parent: the controller of the run that this one is a delegate of. Requests follow its rules.
+    parent: takes the requests of the run that this one is a delegate of; None for the run itself.
     """
 
     def __init__(
@@ -118,38 +134,25 @@ class AgentController:
         agent: Agent,
         stream: EventStream,
         state: State,
-        executor: Executor,
-        condensers: Condensers,
-        now: Clock,
-        *,
-        control: Control | None = None,
-        max_limits: RunLimits | None = None,
-        max_pause: float = MAX_PAUSE_SECONDS,
-        delegates: delegation.Delegates | None = None,
-        host_handlers: HostHandlers = NO_HOST_HANDLERS,
-        recaller: Recaller | None = None,
-        confirmation: Confirmation = NO_CONFIRMATION,
-        parent: "AgentController | None" = None,
+        parts: ControllerParts,
+        parent: ControlRequestHandler | None = None,
     ) -> None:
         self._agent = agent
         self._stream = stream
         self._state = state
-        self._executor = executor
-        self._condensers = condensers
-        self._condenser = condensers(stream)
-        self._now = now
-        self._delegates = delegates
-        self._host_handlers = host_handlers
-        self._recaller = recaller or NullRecaller()
+        self._parts = parts
+        self._condenser = parts.condensers(stream)
         level = Level(stream, state)
-        self._requests: ControlRequestHandler = (
-            parent._requests.for_delegate(level)
+        self._requests = (
+            parent.for_delegate(level)
             if parent
-            else ControlRequestHandler(control or Control(), (level,), now, max_limits, max_pause)
+            else ControlRequestHandler(
+                parts.control, (level,), parts.now, parts.max_limits, parts.max_pause
+            )
         )
         self._stuck = StuckDetector()
         self._stopped: RunStopped | None = None
-        self._gate = Gate(confirmation, self._requests, stream, state)
+        self._gate = Gate(parts.confirmation, self._requests, stream, state)
 
     def run(self) -> Outcome:
         """Step until the run has ended and return its outcome.
@@ -166,7 +169,23 @@ class AgentController:
         return derive_outcome(self._state)
 
     def _run_guarded(self, part: Callable[[], None]) -> None:
-        self._stopped = _run_until_error(part, self._enter) or self._stopped
+        """Execute a part of the run, and enter the state that its error leads to."""
+        try:
+            part()
+        except LimitReached as limit:
+            self._enter(RunState.LIMIT, limit.what)
+        except RunStopped as stopped:
+            self._enter(RunState.STOPPED, stopped.what)
+            self._stopped = stopped
+        except StepInterrupted:
+            pass  # the next step raises what the reason is
+        except SandboxLost:
+            raise
+        except ResolverError as error:
+            self._enter(RunState.ERROR, error.what, error)
+        except Exception as error:
+            logger.exception("a step failed")
+            self._enter(RunState.ERROR, f"an internal error of Resolver: {error!r}")
 
     def _begin(self) -> None:
         """Handle the actions whose results are missing in a loaded log, if there are any."""
@@ -200,19 +219,19 @@ class AgentController:
 
     def _check_limits(self, in_reply: bool) -> None:
         try:
-            check_limits(self._state, self._now())
+            check_limits(self._state, self._parts.now())
         except LimitReached as error:
             if error.limit == "time" or not in_reply:
                 raise
 
     def _prepare_query(self) -> bool:
         """Add warnings, skills and a condensation for the model. Return False if the run ended."""
-        warning = limit_warning(self._state, self._now())
+        warning = limit_warning(self._state, self._parts.now())
         if warning:
             self._stream.add(warning)
         if self._is_stuck():
             return False
-        for recall, result in self._recaller.recall(self._state):
+        for recall, result in self._parts.recaller.recall(self._state):
             self._observe(self._stream.add(recall), result)
         condensation = self._condenser.condense(self._state)
         if condensation:
@@ -243,10 +262,10 @@ class AgentController:
                 self._refuse(action, reason, "invalid")
             case a.CondensationRequest():
                 self._condense_or_fail(action)
-            case _ if type(action) in self._host_handlers:
-                self._execute(action, self._host_handlers[type(action)])
+            case _ if handler := self._parts.host_handlers.get(type(action)):
+                self._execute(action, handler)
             case _ if isinstance(action, SandboxAction):
-                self._execute(action, self._executor.execute)
+                self._execute(action, self._parts.executor.execute)
             case _:
                 kind = getattr(action, "kind", "")
                 self._refuse(action, render("agent/unavailable.md.j2", kind=kind), "unavailable")
@@ -260,7 +279,9 @@ class AgentController:
     def _execute(self, action: ActionBase, execute: Callable[[Any], ObservationBase]) -> None:
         """Execute the action if the gate allows it. Add nothing if it waits for approval."""
         decision = self._gate.check(action)
-        if decision.allowed:
+        if isinstance(decision, o.ErrorObservation):
+            self._observe(action, decision)
+        elif decision == "allowed":
             try:
                 observation = execute(action)
             except SandboxLost as error:
@@ -268,8 +289,6 @@ class AgentController:
                 self._stream.add(Warned(about=SANDBOX_LOST, message=error.what))
                 raise
             self._observe(action, observation)
-        elif decision.answer is not None:
-            self._observe(action, decision.answer)
 
     def _wait(self, question: a.Message) -> None:
         """Add a person's answer or, a limited number of times, an automatic one."""
@@ -288,34 +307,23 @@ class AgentController:
     def _delegate(self, action: a.Delegate) -> None:
         """Run the delegate until it ends, or resume it if the log contains its beginning."""
         depth = len(self._requests.levels)
-        if self._delegates is None or depth > delegation.MAX_DEPTH:
+        delegates = self._parts.delegates
+        if delegates is None or depth > delegation.MAX_DEPTH:
             self._refuse(action, render("agent/no_delegates.md.j2", depth=depth), "unavailable")
             return
         stream, state = delegation.open_stream(self._stream, self._state, action.id)
         may_delegate = depth < delegation.MAX_DEPTH
         try:
-            agent = self._delegates(action.agent, stream, may_delegate=may_delegate)
+            agent = delegates(action.agent, stream, may_delegate=may_delegate)
         except UsageError as error:
             self._refuse(action, _sentences(error), "delegate")
             return
-        share = state.limits if state.events else delegate_limits(self._state, self._now())
+        share = state.limits if state.events else delegate_limits(self._state, self._parts.now())
         if share is None:
             self._refuse(action, render("agent/too_little_left.md.j2"), "delegate")
             return
         delegation.add_opening(stream, state, agent, share, action.task)
-        child = AgentController(
-            agent,
-            stream,
-            state,
-            self._executor,
-            self._condensers,
-            self._now,
-            delegates=self._delegates,
-            host_handlers=self._host_handlers,
-            recaller=self._recaller,
-            confirmation=self._gate.confirmation,
-            parent=self,
-        )
+        child = AgentController(agent, stream, state, self._parts, self._requests)
         outcome = child.run()
         if outcome.state is RunState.AWAITING_CONFIRMATION:
             return  # the whole run waits; later it resumes in the middle of the delegate
@@ -345,38 +353,6 @@ class AgentController:
     def _enter(self, state: RunState, reason: str = "", error: ResolverError | None = None) -> None:
         details = {"next_step": error.next_step, "because": error.cause} if error else {}
         self._stream.add(o.AgentStateChanged(state=state, reason=reason, **details))
-
-
-class _EnterState(Protocol):
-    """Records the state that a run has entered."""
-
-    def __call__(
-        self, state: RunState, reason: str = "", error: ResolverError | None = None
-    ) -> None: ...
-
-
-def _run_until_error(part: Callable[[], None], enter: _EnterState) -> RunStopped | None:
-    """Execute a part of a run, and enter the state that its error leads to.
-
-    Returns the error if a person or a signal ended the run. Raises SandboxLost.
-    """
-    try:
-        part()
-    except LimitReached as limit:
-        enter(RunState.LIMIT, limit.what)
-    except RunStopped as stopped:
-        enter(RunState.STOPPED, stopped.what)
-        return stopped
-    except StepInterrupted:
-        pass  # the next step raises what the reason is
-    except SandboxLost:
-        raise
-    except ResolverError as error:
-        enter(RunState.ERROR, error.what, error)
-    except Exception as error:
-        logger.exception("a step failed")
-        enter(RunState.ERROR, f"an internal error of Resolver: {error!r}")
-    return None
 
 
 def _sentences(error: ResolverError) -> str:

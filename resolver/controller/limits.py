@@ -5,7 +5,6 @@ is derived from the state; the limits in force are `State.limits`.
 """
 
 import math
-import re
 from datetime import datetime
 from typing import Literal
 
@@ -182,12 +181,6 @@ def delegate_limits(state: State, now: datetime) -> RunLimits | None:
     return RunLimits(max_iterations=iterations, max_budget=budget, max_time=seconds)
 
 
-_NOTHING_REMAINS = re.compile(
-    r"(?:there is )?(?:nothing|none|no(?: remaining)? (?:work|doubts)|n/?a|-)"
-    r"(?: (?:is )?(?:left|remains|remaining|open|else|to do|known))*[.!]?",
-    re.IGNORECASE,
-)
-
 _DECLINED_STATES = frozenset({RunState.FINISHED, RunState.REJECTED, RunState.AWAITING_USER_INPUT})
 
 
@@ -212,7 +205,7 @@ def derive_outcome(state: State) -> Outcome:
         cause=finish.root_cause if finish else "",
         change=finish.change if finish else "",
         verification=finish.verification if finish else "",
-        remaining=_without_empty_remark(finish.remaining) if finish else "",
+        remaining=finish.remaining if finish else "",
         places=finish.places if finish else (),
         title=finish.title if finish else "",
         pull_request_body=finish.pull_request_body if finish else "",
@@ -224,11 +217,6 @@ def derive_outcome(state: State) -> Outcome:
         cost=state.cost,
         seconds=round(state.seconds, 3),
     )
-
-
-def _without_empty_remark(text: str) -> str:
-    """Return the text, or "" if it only says that nothing remains."""
-    return "" if _NOTHING_REMAINS.fullmatch(text.strip()) else text
 
 
 def _find_question(state: State) -> str:

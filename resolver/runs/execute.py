@@ -19,7 +19,7 @@ from resolver.code_index.index import CodeIndex, index_action_handlers
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.controller.control import Control
-from resolver.controller.controller import AgentController, Executor
+from resolver.controller.controller import AgentController, ControllerParts, Executor
 from resolver.controller.limits import derive_outcome, find_reached_limit
 from resolver.controller.recovery import MAX_REPORTED, ReplayCheck
 from resolver.errors import SandboxLost
@@ -403,10 +403,7 @@ def _open_controller(
     agent_model = find_agent_model(settings.agent, prepared.agents.agents)
     model = open_model(log.stream, agent=settings.agent, model=agent_model)
     agent = open_agent(settings, model, available_tools)
-    return agent, AgentController(
-        agent=agent,
-        stream=log.stream,
-        state=log.state,
+    controller_parts = ControllerParts(
         executor=parts.executor,
         condensers=open_condensers(settings, open_model, request.recording),
         now=run_request.now,
@@ -422,6 +419,7 @@ def _open_controller(
         confirmation=open_confirmation(settings, request.approval_requester),
         recaller=prepared.knowledge.recaller((*roots_of(log.state.events), runtime.root)),
     )
+    return agent, AgentController(agent, log.stream, log.state, controller_parts)
 
 
 def _separately_answered_threads(prepared: PreparedRun, settings: Settings) -> tuple[str, ...]:

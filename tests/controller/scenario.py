@@ -4,19 +4,17 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import count
+from typing import Any
 
 from resolver.agents.base import Agent
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import make_agent
-from resolver.controller.confirmation import Confirmation
 from resolver.controller.control import Control
 from resolver.controller.controller import (
-    NO_CONFIRMATION,
-    NO_HOST_HANDLERS,
     AgentController,
     Condensers,
-    HostHandlers,
+    ControllerParts,
 )
 from resolver.controller.delegation import Delegates
 from resolver.events import actions as a
@@ -33,7 +31,6 @@ from resolver.llm.base import RecordedModel
 from resolver.llm.replay import ReplayModel
 from resolver.memory.condensers.rules import NoOp
 from resolver.memory.condensers.view import LogCondenser
-from resolver.memory.skills.recaller import Recaller
 from resolver.models.run import Completion, Outcome, RequestedToolCall, RunLimits, RunState
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -128,14 +125,13 @@ class Scenario:
         self,
         agent: Agent | None = None,
         delegates: Delegates | None = None,
-        most: RunLimits | None = None,
-        max_pause: float = 10.0,
         condensers: Condensers | None = None,
-        confirmation: Confirmation = NO_CONFIRMATION,
-        recaller: Recaller | None = None,
-        host_handlers: HostHandlers = NO_HOST_HANDLERS,
+        **parts: Any,
     ) -> Outcome:
-        """Execute the run; without `agent`, with a CodeActAgent on the replies."""
+        """Execute the run; without `agent`, with a CodeActAgent on the replies.
+
+        parts: fields of `ControllerParts`.
+        """
         if agent is None:
             model = self.model_on(self.stream)
             agent = CodeActAgent(model, "tools", AvailableTools(delegates=True))
@@ -144,22 +140,15 @@ class Scenario:
             missing = [e for e in opening if type(e) not in {type(x) for x in self.store}]
             for event in missing:
                 self.stream.add(event)
-        controller = AgentController(
-            agent,
-            self.stream,
-            self.state,
+        shared = ControllerParts(
             self.sandbox,
             condensers or (lambda _: LogCondenser(NoOp())),
             self.now,
             control=self.control,
-            max_limits=most,
-            max_pause=max_pause,
             delegates=delegates,
-            host_handlers=host_handlers,
-            recaller=recaller,
-            confirmation=confirmation,
+            **{"max_pause": 10.0, **parts},
         )
-        return controller.run()
+        return AgentController(agent, self.stream, self.state, shared).run()
 
     def of(self, kind: type[EventBase]) -> list:
         """Return the run's own events of a kind."""

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from resolver.agents.base import DummyAgent
-from resolver.controller.controller import AgentController, ConversationCondenser
+from resolver.controller.controller import AgentController, ControllerParts, ConversationCondenser
 from resolver.errors import LimitReached, ModelAuthError, RunStopped, SandboxError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -92,14 +92,10 @@ class Run:
     ) -> Outcome:
         if limits is not None:
             self.stream.add(LimitsExtended(limits=limits))
-        controller = AgentController(
-            agent,
-            self.stream,
-            self.state,
-            sandbox or Sandbox(),
-            lambda _: condenser or LogCondenser(NoOp()),
-            self.now,
+        parts = ControllerParts(
+            sandbox or Sandbox(), lambda _: condenser or LogCondenser(NoOp()), self.now
         )
+        controller = AgentController(agent, self.stream, self.state, parts)
         return controller.run()
 
     def kinds(self) -> list[str]:

@@ -128,7 +128,9 @@ def with_requests(*requests: object) -> Scenario:
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
         return Sending(scenario, list(requests), script)
 
-    scenario.go(delegates=make, most=RunLimits(max_iterations=30, max_budget=9, max_time=2000))
+    scenario.go(
+        delegates=make, max_limits=RunLimits(max_iterations=30, max_budget=9, max_time=2000)
+    )
     return scenario
 
 

@@ -10,16 +10,6 @@ from resolver.models.run import DeclineReason, RunState
 from tests.controller.test_controller import Raising, Run
 
 
-@pytest.mark.parametrize("words", ["Nothing.", "none", "Nothing is left.", "N/A", "-"])
-def test_an_empty_remainder_is_not_part_of_the_outcome(words: str) -> None:
-    assert Run().go(DummyAgent([a.Finish(message="m", remaining=words)])).remaining == ""
-
-
-def test_the_remainder_is_part_of_the_outcome() -> None:
-    words = "Nothing was tried on Windows."
-    assert Run().go(DummyAgent([a.Finish(message="m", remaining=words)])).remaining == words
-
-
 @pytest.mark.parametrize(
     ("declined", "state"),
     [

@@ -38,7 +38,7 @@ WORK: list[ActionBase] = [a.CmdRun(command="one"), a.CmdRun(command="two"), a.Fi
 
 def run(*requests: Request, script: list[ActionBase] = WORK) -> Scenario:
     scenario = Scenario()
-    scenario.go(Scripted(scenario, {0: list(requests)}, script), most=MOST)
+    scenario.go(Scripted(scenario, {0: list(requests)}, script), max_limits=MOST)
     return scenario
 
 
@@ -112,7 +112,7 @@ def test_an_extension_is_granted_and_the_agent_is_informed() -> None:
         *[bash(f"look {w}") for w in "abcd"], finish(), limits=RunLimits(max_iterations=3)
     )
     scenario.control.send(Extend(Extension(iterations=10, budget=1.5), by="maria"))
-    assert scenario.go(most=MOST).state is RunState.FINISHED
+    assert scenario.go(max_limits=MOST).state is RunState.FINISHED
     granted = scenario.of(LimitsExtended)[-1]
     assert (granted.limits.max_iterations, granted.limits.max_budget) == (13, 6.5)
     assert granted.by == "maria"
