@@ -4,7 +4,7 @@ Its system prompt has the general rules, and the tools as text for models withou
 An agent that a repository defines is this agent with instructions and tools of its own.
 """
 
-from dataclasses import dataclass
+from typing import Any
 
 from resolver.agents.definitions import (
     MCP,
@@ -13,7 +13,7 @@ from resolver.agents.definitions import (
     AvailableTools,
 )
 from resolver.agents.replies import find_offered_tools, next_action, read_reply
-from resolver.agents.tags import ShownTool, show_tools
+from resolver.agents.tags import show_tools
 from resolver.agents.tools.calls import (
     BROWSER,
     MCP_TAG,
@@ -39,37 +39,24 @@ from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.models.base import JsonObject
 
 
-@dataclass(frozen=True)
-class OfferedTools:
-    """The values that the templates of system prompts read about an agent's tools.
-
-    tools: names of the agent's tools.
-    colleagues: agents that it may delegate to.
-    is_read_only: True if its result is its final message; it publishes no change.
-    shown_tools: the tools as text, for a model without native tool calls.
-    """
-
-    tools: tuple[str, ...]
-    colleagues: tuple[DelegateAgent, ...]
-    is_read_only: bool
-    shown_tools: tuple[ShownTool, ...]
-
-
-def offer_tools(
+def prompt_values(
     tools: tuple[str, ...],
     colleagues: tuple[DelegateAgent, ...] = (),
     *,
     is_read_only: bool = False,
     has_threads: bool = False,
-) -> OfferedTools:
-    """Return the values for an agent with these tools. The parameters are as in `tool_specs`."""
+) -> JsonObject:
+    """Return the values that the templates of system prompts read about an agent's tools.
+
+    The parameters are as in `tool_specs`.
+    """
     specs = tool_specs(tools, colleagues, is_read_only, has_threads)
-    return OfferedTools(tools, colleagues, is_read_only, show_tools(specs))
-
-
-def system_text(dialect: Dialect, offered: OfferedTools) -> str:
-    """Return the system prompt of CodeActAgent with these tools."""
-    return render("agent/system.md.j2", offered, dialect=dialect).strip()
+    return {
+        "tools": tools,
+        "colleagues": colleagues,
+        "is_read_only": is_read_only,
+        "shown_tools": show_tools(specs),  # for a model without native tool calls
+    }
 
 
 class CodeActAgent:
@@ -103,7 +90,7 @@ class CodeActAgent:
 
     def system_prompt(self) -> SystemPrompt:
         """Return the general rules and, in the tag dialect, the tools as text."""
-        return self._build_system_prompt(system_text(self._dialect, self._offered_tools()))
+        return self._build_system_prompt("agent/system.md.j2")
 
     def step(self, state: State) -> ActionBase:
         """Return the next action of the last reply, or the first one of a new reply.
@@ -141,19 +128,18 @@ class CodeActAgent:
             return action
         return read_reply(completion, self._dialect, *find_offered_tools(state))[0]
 
-    def _build_system_prompt(self, text: str) -> SystemPrompt:
-        """Return the system prompt event, with the section about MCP tools appended to `text`."""
-        text = f"{text.strip()}\n\n{tools_text(self._mcp, self._dialect)}".strip()
-        return SystemPrompt(
-            content=text, tools=self._tool_names(), dialect=self._dialect, mcp_tools=self._mcp
-        )
-
-    def _offered_tools(self) -> OfferedTools:
-        return offer_tools(
+    def _build_system_prompt(self, template: str, **values: Any) -> SystemPrompt:
+        """Return the template as an event, with the section about MCP tools appended."""
+        offered = prompt_values(
             self._tools,
             self._colleagues,
             is_read_only=self.is_read_only,
             has_threads=bool(self._thread_labels),
+        )
+        text = render(template, dialect=self._dialect, **offered, **values)
+        text = f"{text.strip()}\n\n{tools_text(self._mcp, self._dialect)}".strip()
+        return SystemPrompt(
+            content=text, tools=self._tool_names(), dialect=self._dialect, mcp_tools=self._mcp
         )
 
     def _tool_specs(self) -> tuple[JsonObject, ...]:
@@ -199,10 +185,4 @@ class DefinedAgent(CodeActAgent):
 
     def system_prompt(self) -> SystemPrompt:
         """Return the general rules, the definition's text and, in the tag dialect, the tools."""
-        text = render(
-            "agent/defined.md.j2",
-            self._offered_tools(),
-            dialect=self._dialect,
-            definition=self._definition,
-        )
-        return self._build_system_prompt(text)
+        return self._build_system_prompt("agent/defined.md.j2", definition=self._definition)

@@ -4,13 +4,12 @@ A file that can't be used is skipped and reported as a problem. `AvailableTools`
 offers to all agents in addition to their basic tools.
 """
 
-import difflib
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
 from resolver.agents.tools.base import Requirement
 from resolver.agents.tools.calls import BROWSER, suggest_name
@@ -54,8 +53,6 @@ _MODEL = re.compile(r"(?:[A-Za-z0-9][\w.:@+-]*(?:(?<!:)/[\w.:@+-]+)*)?", re.A)
 URLs don't match: some providers' clients accept a URL in place of a name and would send the API key
 to it.
 """
-_MIN_SIMILARITY = 0.75
-"""Minimum similarity of an unknown field to a known one to be reported as a misspelling."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,10 @@ class _Frontmatter(BaseModel):
     description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION_LENGTH)]
     tools: list[str] | None = None
     model: Annotated[str, Field(max_length=200)] = ""
-    read_only: bool = False
+    # An overlooked `read-only: true` would give an agent more than its author wanted.
+    read_only: bool = Field(
+        default=False, validation_alias=AliasChoices("read_only", "read-only", "readonly")
+    )
 
     _single_line = field_validator("description", "model", "name", mode="before")(_to_single_line)
     _tool_list = field_validator("tools", mode="before")(_split_names)
@@ -212,7 +212,6 @@ def read_definition(data: bytes, path: str) -> AgentDefinition:
     # Whoever reviewed the file did not see these characters, and a model reads them.
     visible = without_invisible(text.replace("\r\n", "\n").replace("\r", "\n"))
     document = read_document(visible, path)
-    _check_spelling(document)
     frontmatter = validate_document(document, _Frontmatter)
     name = frontmatter.name or path.rpartition("/")[2][: -len(".md")]
     if not _NAME.fullmatch(name):
@@ -230,22 +229,6 @@ def read_definition(data: bytes, path: str) -> AgentDefinition:
         prompt=_check_prompt(document),
         path=path,
     )
-
-
-def _check_spelling(document: Document) -> None:
-    """Raise FrontmatterError for a field that looks like a misspelled known one.
-
-    Unknown fields of other programs are ignored. A misspelled one must not be: an overlooked
-    `read-only: true` would give an agent more than its author wanted.
-    """
-    known = tuple(_Frontmatter.model_fields)
-    for name in document.fields:
-        matches = difflib.get_close_matches(
-            name.replace("-", "_").lower(), known, 1, _MIN_SIMILARITY
-        )
-        if matches and name not in known:
-            message = f"there is no field `{name}`; did you mean `{matches[0]}`?"
-            raise FrontmatterError(document.path, document.lines.get(name, 1), message)
 
 
 def _tool_names(frontmatter: _Frontmatter) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from typing import ClassVar
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import NO_OPTIONAL_TOOLS, AvailableTools
 from resolver.agents.tools.calls import refuse_unavailable
-from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
@@ -45,14 +44,11 @@ class AnsweringAgent(CodeActAgent):
 
     def system_prompt(self) -> SystemPrompt:
         """Return the agent's own system prompt, with its tools as text in the tag dialect."""
-        text = render(
+        return self._build_system_prompt(
             self.template,
-            self._offered_tools(),
-            dialect=self._dialect,
             takes_screenshots=self.takes_screenshots,
             accepts_images=self._accepts_images,
         )
-        return self._build_system_prompt(text)
 
 
 READ_ONLY = "ReadOnlyAgent"

@@ -1,66 +1,20 @@
 """Conversion of a model's reply to the actions it asks for, in either dialect.
 
 The conversion is deterministic: a resumed run parses the logged reply again to get the remaining
-actions. Code that a model wrote in a markdown fence instead of calling a tool with it is detected.
+actions.
 """
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
 
-from markdown_it import MarkdownIt
-
-from resolver.agents.tags import parse_tags, write_tags
+from resolver.agents.tags import parse_tags
 from resolver.agents.tools.calls import parse_tool_call
 from resolver.config.templates import render
-from resolver.events.actions import CmdRun, Finish, Invalid, IPythonRunCell, Message, Think
+from resolver.events.actions import Finish, Invalid, Message, Think
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State
 from resolver.memory.conversation import Dialect
 from resolver.models.run import Completion, McpTool
-from resolver.models.truncate import truncate_middle
-
-MAX_EXCERPT_LENGTH: Final = 400
-"""Maximum length of the code that is quoted back to the model, in characters."""
-
-_SHELL_LANGUAGES: Final = frozenset(
-    {"bash", "console", "sh", "shell", "shell-session", "terminal", "zsh", "execute_bash"}
-)
-_PYTHON_LANGUAGES: Final = frozenset(
-    {"ipython", "py", "python", "python3", "tool_code", "execute_ipython", "execute_ipython_cell"}
-)
-"""Languages of Python code. Gemini is trained to write Python to be executed as `tool_code`."""
-
-
-@dataclass(frozen=True)
-class FencedCode:
-    """A fenced block of shell commands or Python.
-
-    language: the language in lower case, from the fence's info string.
-    excerpt: the code, truncated in the middle if it is long.
-    """
-
-    language: str
-    is_python: bool
-    excerpt: str
-
-
-def find_fenced_code(text: str) -> FencedCode | None:
-    """Return the first fenced block of shell commands or Python, None if there is none.
-
-    Blocks in another language, or without one, are taken for quotations.
-    """
-    # Fences as CommonMark defines them: https://spec.commonmark.org/0.31.2/#fenced-code-blocks
-    for token in MarkdownIt("commonmark").disable(["inline", "text_join"]).parse(text):
-        info_words = token.info.split() if token.type == "fence" else []
-        language = info_words[0].strip("{}.").lower() if info_words else ""
-        if language in _SHELL_LANGUAGES | _PYTHON_LANGUAGES and token.content.strip():
-            excerpt = truncate_middle(token.content.strip("\n"), MAX_EXCERPT_LENGTH)
-            return FencedCode(language, language in _PYTHON_LANGUAGES, excerpt)
-    return None
-
 
 EXIT_REPLY = "/exit"
 """A reply that consists of this word ends the run. Models know it from chats in a terminal."""
@@ -82,8 +36,7 @@ def read_reply(
 
     Tool calls take precedence over tags in the text. The text next to them is the thought of the
     first action. Actions after a `Finish` are dropped. A reply without actions is a message that
-    waits for an answer; if it contains fenced code that looks as if it should be executed, it is an
-    `Invalid`. `/exit` alone is a `Finish`.
+    waits for an answer, whatever code it quotes. `/exit` alone is a `Finish`.
     """
     is_truncated = completion.finish_reason == OUTPUT_LIMIT_REASON
     if completion.tool_calls:
@@ -104,7 +57,7 @@ def read_reply(
         return (Invalid(reason=render("agent/tags_in_text.md.j2").strip()),)
     if dialect == "tags" and actions:
         return _until_finish(actions)
-    return (_action_without_call(completion, is_truncated, dialect, tool_names),)
+    return (_action_without_call(completion, is_truncated),)
 
 
 def next_action(state: State, dialect: Dialect, start: int = 0) -> ActionBase | None:
@@ -149,46 +102,12 @@ def _until_finish(actions: list[ActionBase]) -> tuple[ActionBase, ...]:
     return tuple(actions)
 
 
-def _action_without_call(
-    completion: Completion, is_truncated: bool, dialect: Dialect, tool_names: Sequence[str]
-) -> ActionBase:
+def _action_without_call(completion: Completion, is_truncated: bool) -> ActionBase:
     if completion.text.strip() == EXIT_REPLY:
         return Finish(message="", task_completed=False)  # `/exit` does not claim success
     if completion.text.strip() and not is_truncated:
-        reason = _fenced_code_feedback(completion.text, dialect, tool_names)
-        if reason:
-            return Invalid(reason=reason)
         return Message(content=completion.text, wait_for_response=True)
     reason = render(
         "agent/no_action.md.j2", cut=is_truncated, finish_reason=completion.finish_reason
     ).strip()
     return Invalid(reason=reason)
-
-
-def _fenced_code_feedback(text: str, dialect: Dialect, tool_names: Sequence[str]) -> str:
-    """Return feedback for a reply with fenced code and no call, "" if it has no such code.
-
-    The feedback shows the call that would execute the code, if the agent has the tool.
-    """
-    code = find_fenced_code(text)
-    if code is None:
-        return ""
-    call: CmdRun | IPythonRunCell
-    if code.is_python:
-        name, argument = "execute_ipython_cell", "code"
-        call = IPythonRunCell(code=code.excerpt)
-    else:
-        name, argument, call = "execute_bash", "command", CmdRun(command=code.excerpt)
-    if dialect == "tags":
-        example = write_tags(call)
-    else:
-        example = json.dumps({argument: code.excerpt}, ensure_ascii=False)
-    has_tool = not tool_names or name in tool_names
-    return render(
-        "agent/fenced_code.md.j2",
-        dialect=dialect,
-        language=code.language,
-        tool=name if has_tool else "",
-        form=example,
-        offered=tool_names,
-    ).strip()

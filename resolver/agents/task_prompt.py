@@ -59,37 +59,6 @@ A longer one is not shown at all, because a part of it can't be filled in.
 """
 
 
-@dataclass(frozen=True)
-class TaskPrompt:
-    """The values that the template of the task prompt reads.
-
-    task: the task, with texts that fit.
-    asked: the review threads that the request is about. example: a `finish` with answers to them,
-    as tags; None for agents that call tools.
-    threads_left_out, more_left_out: numbers of conversations on lines, and of deliberate omissions,
-    that are not shown.
-    subjects: of the repository's newest commits.
-    template: the pull request template that the agent fills in.
-    The others are as in `render_task`.
-    """
-
-    task: Task
-    asked: tuple[ThreadRequest, ...]
-    example: str | None
-    threads_left_out: int
-    more_left_out: int
-    diff: str
-    subjects: tuple[str, ...]
-    template: str
-    base: str
-    root: str
-    reachable: str
-    expects_answer: bool
-    expects_review: bool
-    has_fixed_task: bool
-    takes_answers: bool
-
-
 def render_task(
     task: Task,
     base: str,
@@ -119,31 +88,33 @@ def render_task(
     budget = _Budget(MAX_PROMPT_LENGTH - sum(map(_requested_length, asked)))
     fitted, diff = _fit_task(task, diff, budget)
     pull, fitted_pull = task.pull, fitted.pull
-    prompt = TaskPrompt(
-        task=fitted,
-        asked=asked,
-        example=write_tags(_ANSWERS_EXAMPLE) if dialect == "tags" else None,
-        threads_left_out=len(_other_threads(task)) - len(fitted_pull.threads)
-        if pull and fitted_pull
-        else 0,
-        more_left_out=len(task.left_out) - len(fitted.left_out),
-        diff=diff or "(nothing)",
-        subjects=tuple(subjects[:MAX_SUBJECTS]),
-        template=template.strip() if len(template) <= MAX_TEMPLATE_LENGTH else "",
-        base=base,
-        root=root,
-        reachable=reachable,
-        expects_answer=expects_answer,
-        expects_review=expects_review,
-        has_fixed_task=has_fixed_task,
-        takes_answers=takes_answers,
-    )
+    threads_left_out = 0
+    if pull and fitted_pull:
+        threads_left_out = len(_other_threads(task)) - len(fitted_pull.threads)
+    values = {
+        "task": fitted,
+        "asked": asked,
+        "example": write_tags(_ANSWERS_EXAMPLE) if dialect == "tags" else None,
+        "threads_left_out": threads_left_out,
+        "more_left_out": len(task.left_out) - len(fitted.left_out),
+        "diff": diff or "(nothing)",
+        "subjects": subjects[:MAX_SUBJECTS],
+        "template": template.strip() if len(template) <= MAX_TEMPLATE_LENGTH else "",
+        "cut": truncate_middle,
+        "max_thread": MAX_THREAD_LENGTH,
+        "base": base,
+        "root": root,
+        "reachable": reachable,
+        "expects_answer": expects_answer,
+        "expects_review": expects_review,
+        "has_fixed_task": has_fixed_task,
+        "takes_answers": takes_answers,
+    }
     # The parts of the task that are left out here must not contain the marker either: the agent
     # may read them later.
     task_json = task.model_dump_json(exclude={"pictures": {"__all__": {"data"}}})
-    values = {"cut": truncate_middle, "max_thread": MAX_THREAD_LENGTH}
-    marker = marker_for(f"{render('agent/task.md.j2', prompt, marker='', **values)}\n{task_json}")
-    return render("agent/task.md.j2", prompt, marker=marker, **values).strip()
+    marker = marker_for(f"{render('agent/task.md.j2', marker='', **values)}\n{task_json}")
+    return render("agent/task.md.j2", marker=marker, **values).strip()
 
 
 _ANSWERS_EXAMPLE = a.Finish(

@@ -2,7 +2,6 @@
 
 import pytest
 
-from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import FOLDER, AgentDefinition, AvailableTools, read_definition
 from resolver.agents.registry import (
     delegate_agents,
@@ -57,23 +56,6 @@ def test_a_defined_agent_is_shown_only_its_own_tools(dialect: Dialect) -> None:
     assert shown.tools == ("execute_bash", "think", "plan", "finish")
     assert "<str_replace_editor" not in shown.content
     assert ("<execute_bash " in shown.content) == (dialect == "tags")
-
-
-def test_a_read_only_agent_is_shown_no_edit_commands() -> None:
-    head = "read_only: true\ntools: str_replace_editor\n"
-    text = prompt_of(defined(head), "tags").content
-    assert '<str_replace_editor command="view">' in text and "<old_str>" not in text
-    assert "Nothing that you change is kept" in text and "pull request" not in text
-
-
-def test_a_read_only_agent_is_offered_an_editor_that_only_views() -> None:
-    agent = defined("read_only: true\ntools: str_replace_editor\n")
-    made = make_agent("own", ReplayModel([]), "tools", AvailableTools(definitions=(agent,)))
-    assert isinstance(made, CodeActAgent)
-    [editor] = [s["function"] for s in made._tool_specs() if "editor" in s["function"]["name"]]
-    assert set(editor["parameters"]["properties"]) == {"command", "path", "view_range"}
-    assert editor["parameters"]["properties"]["command"]["enum"] == ["view"]
-    assert "undo_edit" not in editor["description"]
 
 
 def test_a_tool_that_the_run_lacks_is_not_offered() -> None:

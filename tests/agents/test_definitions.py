@@ -66,7 +66,9 @@ def test_invisible_characters_of_a_definition_are_left_out() -> None:
     assert agent.prompt == "Do it well."
 
 
-@pytest.mark.parametrize("head", ["tools: []\n", "tools: [browser]\n", "read_only: true\n"])
+@pytest.mark.parametrize(
+    "head", ["tools: []\n", "tools: [browser]\n", "read_only: true\n", "read-only: true\n"]
+)
 def test_an_agent_without_editing_tools_or_with_the_flag_is_read_only(head: str) -> None:
     assert read_definition(file_of(head), PATH).read_only
 
@@ -81,8 +83,6 @@ def test_an_agent_without_editing_tools_or_with_the_flag_is_read_only(head: str)
         ("name: Release Notes\n", 3, "lower-case letters"),
         ("name: -x\n", 3, "lower-case letters"),
         ("read_only: maybe\n", 3, "`read_only`"),
-        ("read-only: true\n", 3, "did you mean `read_only`?"),
-        ("readonly: true\n", 3, "did you mean `read_only`?"),
         ("model: " + "x" * 300 + "\n", 3, "`model`"),
         ("model: huggingface/https://evil.example\n", 3, "named like"),
         ("model: huggingface/https:/evil.example\n", 3, "named like"),

@@ -14,10 +14,9 @@ from resolver.agents.tools.calls import (
     MAX_TOOL_NAME_LENGTH,
     native_names,
     native_specs,
-    tool_signature,
     write_call,
 )
-from resolver.agents.tools.registry import TOOL_NAMES
+from resolver.agents.tools.registry import TOOL_NAMES, tool_usage
 from resolver.events import actions as a
 from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State
@@ -152,7 +151,7 @@ def test_names_are_short_plain_and_unique(pairs: list[tuple[str, str]]) -> None:
     for name, tool in found.items():
         assert len(name) <= MAX_TOOL_NAME_LENGTH
         assert (name.isascii() and name.replace("_", "").replace("-", "").isalnum()) or "_" in name
-        assert tool_signature(name, tool).startswith(name)
+        assert tool_usage(name, tool.parameters).startswith(name)
 
 
 arguments = st.dictionaries(

@@ -6,12 +6,13 @@ from typing import get_args
 
 import pytest
 
-from resolver.agents.codeact import offer_tools
-from resolver.agents.codeact import system_text as text_for
+from resolver.agents.definitions import AvailableTools
+from resolver.agents.registry import delegate_agents, make_agent
 from resolver.agents.tags import TAG_NAMES
 from resolver.agents.task_prompt import MAX_TEMPLATE_LENGTH, render_task
 from resolver.agents.tools.base import Requirement
 from resolver.agents.tools.registry import available_tools, tool_specs
+from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.models.run import Actor, Comment, Task, Trigger, TriggerKind
 
@@ -156,14 +157,15 @@ def test_long_conversations_keep_their_oldest_and_newest_comments() -> None:
     assert re.search(r"\n89 comments before the next one are not shown", prompt)
 
 
-def system_text(dialect: Dialect, tools: tuple[str, ...]) -> str:
-    return text_for(dialect, offer_tools(tools))
+def system_text(dialect: Dialect, **available: bool) -> str:
+    agent = make_agent("CodeActAgent", ReplayModel([]), dialect, AvailableTools(**available))
+    return agent.system_prompt().content
 
 
 def test_the_tag_dialect_shows_each_argument_of_each_tool_that_tool_calls_have() -> None:
-    tools = available_tools(get_args(Requirement))
-    shown = system_text("tags", tools).split("# Your tools")[1]
-    for spec in tool_specs(tools):
+    shown = system_text("tags", delegates=True, recall=True).split("# Your tools")[1]
+    colleagues = delegate_agents(AvailableTools())
+    for spec in tool_specs(available_tools(get_args(Requirement)), colleagues):
         function = spec["function"]
         form = re.search(rf"<{function['name']}[ >].*?</{function['name']}>", shown, re.DOTALL)
         assert form and function["description"] in shown
@@ -175,12 +177,12 @@ def test_the_tag_dialect_shows_each_argument_of_each_tool_that_tool_calls_have()
 
 
 def test_tools_that_are_not_offered_are_not_shown() -> None:
-    assert "<delegate" not in system_text("tags", available_tools([]))
+    assert "<delegate" not in system_text("tags")
 
 
 def test_the_system_prompt_with_native_tools_shows_no_tags() -> None:
-    text = system_text("tools", available_tools([]))
+    text = system_text("tools")
     assert not any(f"<{name}" in text for name in TAG_NAMES)
-    assert text in system_text("tags", available_tools([])).replace(
-        "the tags described below", "tools"
-    ).replace("Write <finish>", "Call finish")
+    assert text in system_text("tags").replace("the tags described below", "tools").replace(
+        "Write <finish>", "Call finish"
+    )

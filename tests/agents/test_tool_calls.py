@@ -306,8 +306,6 @@ def test_the_tools_that_can_change_something_require_a_rating() -> None:
         assert ("security_risk" in schema["properties"]) is (name in RATED_TOOLS)
         assert ("security_risk" in schema["required"]) is (name in RATED_TOOLS)
     assert specs["execute_bash"]["properties"]["security_risk"]["enum"] == ["low", "medium", "high"]
-    [viewer] = tool_specs(("str_replace_editor",), is_read_only=True)
-    assert "security_risk" not in viewer["function"]["parameters"]["required"]
 
 
 def test_a_rating_of_a_tool_that_takes_none_is_ignored() -> None:

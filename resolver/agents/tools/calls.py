@@ -68,17 +68,6 @@ def native_specs(tools: Sequence[McpTool]) -> tuple[JsonObject, ...]:
     )
 
 
-def tool_signature(name: str, tool: McpTool) -> str:
-    """Return the signature of a tool, like `docs__search(query: string, limit?: integer)`."""
-    properties = tool.parameters.get("properties") or {}
-    required = tool.parameters.get("required") or ()
-    parts = (
-        f"{key}{'' if key in required else '?'}: {value.get('type', 'string')}"
-        for key, value in properties.items()
-    )
-    return f"{name}({', '.join(parts)})"
-
-
 def build_mcp_call(tool: McpTool, arguments: JsonObject) -> McpCall | tuple[str, ...]:
     """Return the action, or the problems with the arguments.
 
@@ -121,7 +110,8 @@ def parse_mcp_tag(block: Block, tools: Sequence[McpTool]) -> McpCall | tuple[str
     except (ValueError, RecursionError) as error:
         return (f"the content of <{MCP_TAG}> is not valid JSON: {error}",)
     if not isinstance(arguments, dict):
-        return (f"the content of <{MCP_TAG}> is not one JSON object: {tool_signature(name, tool)}",)
+        usage = tool_usage(name, tool.parameters)
+        return (f"the content of <{MCP_TAG}> is not one JSON object: {usage}",)
     return build_mcp_call(tool, arguments)
 
 
@@ -216,8 +206,8 @@ def parse_action(
 
 def _usage(name: str, mcp_tool: McpTool | None) -> str:
     if mcp_tool is not None:
-        return tool_signature(name, mcp_tool)
-    return tool_usage(name) if name in TOOLS else ""
+        return tool_usage(name, mcp_tool.parameters)
+    return tool_usage(name, TOOLS[name].arguments.offered_schema()) if name in TOOLS else ""
 
 
 def suggest_name(name: str, known: tuple[str, ...] | list[str]) -> str:

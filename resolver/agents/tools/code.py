@@ -172,18 +172,6 @@ class EditorArguments(Arguments):
                 return None
         return {**arguments, SECURITY_RISK: action.security_risk}
 
-    @classmethod
-    def offered_schema(cls, *, is_read_only: bool = False, has_threads: bool = False) -> JsonObject:
-        """Return the schema; for an agent that changes nothing, reduced to the command `view`."""
-        schema = super().offered_schema(has_threads=has_threads)
-        if not is_read_only:
-            return schema
-        properties = {
-            name: schema["properties"][name] for name in ("command", "path", "view_range")
-        }
-        properties["command"] = {**properties["command"], "enum": ["view"]}
-        return {**schema, "properties": properties, "required": ["command", "path"]}
-
 
 TOOLS = (
     Tool(name="execute_bash", arguments=BashArguments, is_editing=True),

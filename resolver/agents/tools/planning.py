@@ -1,11 +1,11 @@
-"""The tools with which an agent organizes its work: `think`, `plan` and `delegate`."""
+"""The tools with which an agent organizes its work: `think`, `plan`, `delegate` and `recall`."""
 
 import re
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from resolver.agents.tools.base import Arguments, Tool, list_schema, parse_json_list
+from resolver.agents.tools.base import Arguments, TextOrEmpty, Tool, list_schema, parse_json_list
 from resolver.events import actions as a
 from resolver.models.run import PlanItem
 
@@ -89,8 +89,19 @@ class DelegateArguments(Arguments):
     task: str = Field(description="All it has to know: what to do, where, and what to report.")
 
 
+class RecallArguments(Arguments):
+    """`recall`."""
+
+    action_type = a.Recall
+
+    query: Annotated[TextOrEmpty, AfterValidator(str.strip)] = Field(
+        description="The name of a skill; empty for the list of skills."
+    )
+
+
 TOOLS = (
     Tool(name="think", arguments=ThinkArguments),
     Tool(name="plan", arguments=PlanArguments),
     Tool(name="delegate", arguments=DelegateArguments, requires="delegates"),
+    Tool(name="recall", arguments=RecallArguments, requires="recall"),
 )

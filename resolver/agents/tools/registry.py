@@ -8,7 +8,6 @@ from resolver.agents.tools import (
     code,
     code_search,
     finish,
-    knowledge,
     planning,
     review,
 )
@@ -22,7 +21,6 @@ TOOLS: dict[str, Tool] = {
     for tool in (
         *code.TOOLS,
         *planning.TOOLS,
-        *knowledge.TOOLS,
         *finish.TOOLS,
         *code_search.TOOLS,
         *review.TOOLS,
@@ -98,11 +96,14 @@ def tool_specs(
     )
 
 
-def tool_usage(name: str) -> str:
-    """Return the signature of a tool, like `execute_bash(command: string, timeout?: number)`."""
-    schema = TOOLS[name].arguments.offered_schema()
+def tool_usage(name: str, schema: JsonObject) -> str:
+    """Return the signature of a tool, like `execute_bash(command: string, timeout?: number)`.
+
+    schema: of its arguments.
+    """
+    required = schema.get("required") or ()
     parts = (
-        f"{key}{'' if key in schema['required'] else '?'}: {value['type']}"
-        for key, value in schema["properties"].items()
+        f"{key}{'' if key in required else '?'}: {value.get('type', 'string')}"
+        for key, value in (schema.get("properties") or {}).items()
     )
     return f"{name}({', '.join(parts)})"
