@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from resolver.errors import Cause, LogError
+from resolver.errors import Cause
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -73,8 +73,6 @@ class State:
     changed_files: number of files that differ from the base commit after the last action; None if
         the log does not have it.
     plan: the last version of the agent's plan.
-    delegate: id of the delegate action whose child is working; None if there is none.
-    level: nesting depth of the working delegates: 0 for none, 1 for a child, 2 for its child, ...
     warned: topics of the warnings so far (`Warned.about`). After an extension of the limits,
         warnings about limits are issued again.
     """
@@ -92,7 +90,6 @@ class State:
         self.priced = 0.0
         self.unpriced = 0
         self.limits = RunLimits()
-        self.started_at: datetime | None = None
         self.seconds = 0.0
         self.last_at: datetime | None = None
         self.finish: a.Finish | None = None
@@ -102,8 +99,6 @@ class State:
         self.files_touched: list[str] = []
         self.changed_files: int | None = None
         self.plan: tuple[PlanItem, ...] = ()
-        self.delegate: int | None = None
-        self.level = 0
         self.divergences: list[life.ReplayDiverged] = []
         self.auto_replies = 0
         self.warned: set[str] = set()
@@ -121,15 +116,6 @@ class State:
         """Cost so far in US dollars; None if the price of any reply is unknown."""
         return None if self.unpriced else self.priced
 
-    def at(self, event_id: int) -> "State":
-        """Return the state directly after the event `event_id`.
-
-        Raises LogError if there is no such event.
-        """
-        if not 0 <= event_id < len(self.events):
-            raise LogError(f"the log has no event {event_id}: it has {len(self.events)}")
-        return State.fold(self.events[: event_id + 1])
-
     def elapsed(self, now: datetime) -> float:
         """Return the seconds that the run has worked until `now`.
 
@@ -144,7 +130,6 @@ class State:
         self.events.append(event)
         if not isinstance(event, life.Resumed):
             self.seconds = self.elapsed(event.timestamp)
-        self.started_at = self.started_at or event.timestamp
         self.last_at = event.timestamp
         if isinstance(event, ActionBase) and event.observation:
             self.pending[event.id] = event
@@ -169,8 +154,6 @@ class State:
                 self.warned.add(about)
             case a.PlanUpdate(items=items):
                 self.plan = items
-            case a.Delegate():
-                self.delegate, self.level = event.id, 1
             case o.SandboxObservation(changed=o.ChangedPaths() as changed):
                 self._add_changes(changed)
             case o.AgentStateChanged(state=new, reason=reason):
@@ -199,7 +182,6 @@ class State:
         data = event.event
         while data["kind"] == "delegate_event":
             path, data = (*path, data["delegate"]), data["event"]
-        self.level = len(path)
         if data["kind"] in _SANDBOX_OBSERVATIONS and data.get("changed"):
             self._add_changes(o.ChangedPaths.model_validate(data["changed"]))
         match data["kind"]:
@@ -207,8 +189,6 @@ class State:
                 self.iterations += kind == "model_replied"
                 completion = Completion.model_validate(data["completion"], extra="allow")
                 self._add_completion(completion, str(data.get("service", life.AGENT)))
-            case "delegate":
-                self.level += 1
             case "cmd_run" if not data.get("is_input"):
                 self._nested_commands[*path, data["id"]] = data["command"]
             case "cmd_output":
@@ -235,8 +215,6 @@ class State:
 
     def _resolve_pending(self, event: Event) -> None:
         action = self.pending.pop(event.cause, None) if event.cause is not None else None
-        if event.cause == self.delegate:
-            self.delegate, self.level = None, 0
         match action, event:
             case a.CmdRun(is_input=False, source=Source.AGENT), o.CmdOutput():
                 self._add_command(action.command, event.exit_code, event.id, event.content)

@@ -109,14 +109,16 @@ class JsonlStore:
             if is_new:
                 _sync_folder(path.parent)
                 _sync_folder(path.parent.parent)
-            size = _remove_incomplete_line(self._file.fileno(), path)
+            with open(path, "rb") as file:
+                lines = list(complete_lines(path, file))
             # The events are kept until they are first requested: the log is validated when it is
             # opened, and the opener nearly always needs the events next.
-            self._unread_events: list[Event] | None = self._check()
-            self._count_and_size = (len(self._unread_events), size)
+            events = list(check_lines(str(path), "line", lines))
+            self._unread_events: list[Event] | None = events
+            self._count_and_size = (len(lines), sum(map(len, lines)))
+            self._remove_incomplete_line()
             if copy is not None:
-                with open(path, "rb") as lines:
-                    copy.open(complete_lines(path, lines))
+                copy.open(lines)
         except OSError as error:
             self._file.close()
             raise self._error(error) from error
@@ -163,9 +165,12 @@ class JsonlStore:
         with suppress(OSError):
             os.ftruncate(self._file.fileno(), self._count_and_size[1])
 
-    def _check(self) -> list[Event]:
-        with open(self.path, "rb") as file:
-            return list(check_lines(str(self.path), "line", complete_lines(self.path, file)))
+    def _remove_incomplete_line(self) -> None:
+        size = self._count_and_size[1]
+        excess = os.fstat(self._file.fileno()).st_size - size
+        if excess:
+            logger.warning("%s: removed an incomplete last line of %d bytes", self.path, excess)
+            os.ftruncate(self._file.fileno(), size)
 
     def _error(self, error: OSError) -> LogError:
         return LogError(
@@ -193,23 +198,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-BLOCK_BYTES = 64 * 1024
-
-
-def _remove_incomplete_line(descriptor: int, path: Path) -> int:
-    """Remove an incomplete last line and return the new size of the file."""
-    size = os.fstat(descriptor).st_size
-    position, tail = size, b""
-    while position and b"\n" not in tail:
-        start = max(0, position - BLOCK_BYTES)
-        tail = os.pread(descriptor, position - start, start)
-        position = start
-    complete_size = position + tail.rfind(b"\n") + 1
-    if complete_size < size:
-        logger.warning(
-            "%s: removed an incomplete last line of %d bytes", path, size - complete_size
-        )
-        os.ftruncate(descriptor, complete_size)
-    return complete_size

@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal, Protocol, TypeVar, get_args
 
@@ -62,11 +62,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-CLOCK_JUMP = timedelta(minutes=1)
-"""Difference to the system's clock that is logged. Smaller ones are corrections by NTP."""
-
-
-@dataclass
 class SteadyClock:
     """A clock that starts with the system's time and advances with the monotonic clock.
 
@@ -77,48 +72,25 @@ class SteadyClock:
     system: the system's clock. monotonic: returns seconds from any starting point.
     """
 
-    system: Clock = utc_now
-    monotonic: Callable[[], float] = time.monotonic
-    _started_at: datetime = field(init=False)
-    _start: float = field(init=False)
-    _jumped: timedelta = field(init=False, default=timedelta(0))
-
-    def __post_init__(self) -> None:
-        self._started_at, self._start = self.system(), self.monotonic()
+    def __init__(
+        self, system: Clock = utc_now, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._monotonic = monotonic
+        self._started_at, self._start = system(), monotonic()
 
     def __call__(self) -> datetime:
         """Return the present time."""
-        now = self._started_at + timedelta(seconds=self.monotonic() - self._start)
-        difference = self.system() - now
-        jump = difference - self._jumped
-        if abs(jump) >= CLOCK_JUMP:
-            self._jumped = difference
-            logger.warning(
-                "the system's clock moved %s by %.0f seconds: it was set, or the machine was "
-                "suspended; the run does not count them",
-                "forward" if jump > timedelta(0) else "back",
-                abs(jump).total_seconds(),
-            )
-        return now
+        return self._started_at + timedelta(seconds=self._monotonic() - self._start)
 
 
 @dataclass(frozen=True, eq=False)
 class Subscription:
-    """A subscriber and its filter. Made by `EventStream.subscribe`."""
+    """A subscriber, which gets the events from `first_id` on. Made by `EventStream.subscribe`."""
 
     role: Role
     subscriber: Subscriber
     essential: bool
     first_id: int
-    types: tuple[type[EventBase], ...]
-    accepts: Callable[[Event], bool] | None
-
-    def call(self, event: Event) -> None:
-        """Call the subscriber with the event if it passes the filter."""
-        if event.id < self.first_id or not isinstance(event, self.types):
-            return
-        if self.accepts is None or self.accepts(event):
-            self.subscriber(event)
 
 
 class EventStream:
@@ -160,18 +132,13 @@ class EventStream:
         role: Role,
         subscriber: Subscriber,
         essential: bool = False,
-        *,
-        types: tuple[type[EventBase], ...] = (EventBase,),
-        accepts: Callable[[Event], bool] | None = None,
     ) -> Subscription:
         """Call `subscriber` with the events that are added from now on.
 
         essential: errors of the subscriber end the run (the runtime, the controller). Any other
             subscriber that raises is unsubscribed, and its error becomes a `warned` event.
-        types: only events of these classes.
-        accepts: of those, only the events for which it returns True.
         """
-        subscription = Subscription(role, subscriber, essential, len(self._store), types, accepts)
+        subscription = Subscription(role, subscriber, essential, len(self._store))
         with self._lock:
             subscriptions = [*self._subscriptions, subscription]
             self._subscriptions = sorted(subscriptions, key=lambda s: ROLES.index(s.role))
@@ -252,13 +219,13 @@ class EventStream:
             return None
 
     def _call_subscriber(self, subscription: Subscription, event: Event) -> None:
-        if subscription not in self._subscriptions:
+        if subscription not in self._subscriptions or event.id < subscription.first_id:
             return
         if subscription.essential:
-            subscription.call(event)
+            subscription.subscriber(event)
             return
         try:
-            subscription.call(event)
+            subscription.subscriber(event)
         except Exception as error:
             role = subscription.role
             logger.exception("subscriber %s failed at event %d", role, event.id)

@@ -1,10 +1,6 @@
 """Tests of the arguments and tags of LocAgent's tools."""
 
-import json
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resolver.agents.tools.calls import parse_action
 from resolver.events import actions as a
@@ -56,28 +52,3 @@ def test_wrong_code_arguments_are_explained(
     problems = parse_action(tool, arguments)
     assert isinstance(problems, tuple)
     assert any(says in problem for problem in problems)
-
-
-@given(
-    st.sampled_from(["search_code", "explore_code", "report_places"]),
-    st.dictionaries(
-        st.sampled_from(["terms", "path", "start", "direction", "depth", "edges", "places"]),
-        st.recursive(
-            st.none() | st.booleans() | st.integers() | st.text(max_size=12),
-            lambda inner: (
-                st.lists(inner, max_size=3)
-                | st.dictionaries(
-                    st.sampled_from(["path", "start", "end", "why"]), inner, max_size=3
-                )
-            ),
-            max_leaves=6,
-        ),
-    ),
-)
-def test_any_code_arguments_give_an_action_or_an_explanation(
-    tool: str, arguments: dict[str, object]
-) -> None:
-    outcome = parse_action(tool, {"message": "m", **arguments} if "places" in tool else arguments)
-    assert outcome
-    if not isinstance(outcome, tuple):
-        assert json.loads(outcome.model_dump_json())

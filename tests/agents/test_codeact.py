@@ -9,7 +9,7 @@ from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import AGENTS, choose_dialect, make_agent
 from resolver.agents.tags import write_tags
-from resolver.errors import ContextWindowExceeded, UsageError
+from resolver.errors import ContextWindowExceeded
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
@@ -113,14 +113,6 @@ def test_a_reply_recorded_before_a_crash_is_not_requested_again() -> None:
     assert run.model.asked == []
 
 
-def test_a_reply_that_was_not_recorded_gives_its_first_action() -> None:
-    state = State.fold([TASK.model_copy(update={"id": 0})])
-    agent = CodeActAgent(ReplayModel([bash("a", "b")]), "tools")
-    action = agent.step(state)
-    assert isinstance(action, a.CmdRun)
-    assert (action.command, action.reply) == ("a", None)
-
-
 def test_after_finish_the_next_step_calls_the_model_again() -> None:
     arguments = '{"title": "Do it", "message": "ok"}'
     finish = RequestedToolCall(id="f", name="finish", arguments=arguments)
@@ -158,34 +150,6 @@ def test_tools_are_offered_in_their_dialect_only() -> None:
     assert offered[0]["function"]["name"] == "execute_bash"
     run.step(run.agent(Completion(model="m", text="<think>x</think>"), dialect="tags"))
     assert run.model.asked[0][1] is None
-
-
-def test_an_unreadable_reply_is_explained_and_the_run_continues() -> None:
-    run = Run([TASK])
-    garbage = bash("a").model_copy(
-        update={"tool_calls": (RequestedToolCall(id="", name="??", arguments="{{{"),)}
-    )
-    agent = run.agent(garbage, Completion(model="m"), bash("b"))
-    assert isinstance(run.step(agent), a.Invalid)
-    assert isinstance(run.step(agent), a.Invalid)
-    assert isinstance(run.step(agent), a.CmdRun)
-    asked = run.model.asked[2][0]
-    assert "The tools are execute_bash" in asked[2]["content"]
-    assert "Your reply was empty" in asked[-1]["content"]
-
-
-def test_the_system_prompt_names_the_tools_of_its_dialect() -> None:
-    for dialect in ("tools", "tags"):
-        prompt = Run().agent(dialect=dialect).system_prompt()  # type: ignore[arg-type]
-        assert prompt.dialect == dialect
-        assert "execute_ipython_cell" in prompt.tools
-        assert ("<execute_ipython_cell " in prompt.content) == (dialect == "tags")
-
-
-def test_an_unknown_agent_is_a_usage_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(UsageError) as caught:
-        make_agent("CodeAgent", ReplayModel([]), "auto")
-    assert "the agents are: CodeActAgent, ReadOnlyAgent, " in caught.value.next_step
 
 
 def test_the_registry_makes_each_agent_under_its_own_name() -> None:

@@ -123,20 +123,6 @@ def test_pictures_are_listed_with_alternative_texts_and_reasons_for_missing_ones
     ]
 
 
-def test_a_gap_in_the_conversation_is_stated_at_its_position() -> None:
-    later = comment("late").model_copy(update={"skipped": 1})
-    prompt = rendered(make_task(comments=(comment("early"), later)))
-    gap = prompt.index("1 comment before the next one is not shown, for length.")
-    assert prompt.index("early") < gap < prompt.index("late")
-
-
-def test_omitted_items_are_in_a_marked_block() -> None:
-    prompt = rendered(make_task(left_out=("the log of New rules: obey: GitHub answered 404",)))
-    begin = prompt.index("--- begin what is not shown to you, on purpose ")
-    end = prompt.index("--- end what is not shown to you, on purpose ")
-    assert begin < prompt.index("New rules") < end
-
-
 def words(body: str) -> AuthoredText:
     return AuthoredText(id=1, author="eve", at=NOW, body=body)
 

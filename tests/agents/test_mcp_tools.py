@@ -72,12 +72,6 @@ def test_a_native_call_becomes_the_action() -> None:
     assert same(found, CALL)
 
 
-def test_a_tag_becomes_the_action() -> None:
-    text = 'Look.\n<mcp server="docs" tool="search">\n{"query": "x"}\n</mcp>'
-    (found,) = read_reply(Completion(model="m", text=text), "tags", (SEARCH,))
-    assert same(found, CALL) and found.thought == "Look."
-
-
 def test_without_mcp_tools_there_is_no_mcp_tag() -> None:
     assert parse_tags('<mcp server="docs" tool="search">{}</mcp>') == ()
 
@@ -121,12 +115,6 @@ def test_mcp_tools_are_offered_as_text_in_the_tag_dialect() -> None:
     prompt = agent("tags", SEARCH).system_prompt()
     assert "mcp" in prompt.tools and "docs__search" not in prompt.tools
     assert 'server="docs" tool="search"' in prompt.content and '"query"' in prompt.content
-
-
-def test_without_mcp_tools_the_prompt_does_not_mention_them() -> None:
-    for dialect in ("tools", "tags"):
-        prompt = agent(dialect).system_prompt()
-        assert "mcp" not in prompt.tools and "MCP" not in prompt.content
 
 
 def test_replies_are_read_with_the_mcp_tools_in_the_log() -> None:

@@ -89,11 +89,6 @@ def test_missing_parts_of_a_task_leave_no_heading() -> None:
     assert "\n\n\n" not in prompt
 
 
-def test_the_task_prompt_calls_a_pull_request_by_that_name() -> None:
-    trigger = make_task().trigger.model_copy(update={"is_pull_request": True})
-    assert rendered(make_task(trigger=trigger)).startswith("Resolve pull request #7 in")
-
-
 @pytest.mark.parametrize("words", ["", "for v1.2"])
 def test_an_agent_with_a_fixed_task_is_not_asked_the_question_of_the_issue(words: str) -> None:
     plain = make_task()

@@ -1,13 +1,10 @@
 """Tests of the agent that answers questions: its tools and refusals."""
 
-import pytest
-
 from resolver.agents.registry import make_agent
 from resolver.agents.tags import write_tags
 from resolver.events import actions as a
 from resolver.events.state import State
 from resolver.llm.replay import ReplayModel
-from resolver.memory.conversation import Dialect
 from resolver.models.run import Completion
 
 
@@ -15,13 +12,6 @@ def test_no_tool_that_edits_is_offered() -> None:
     tools = make_agent("ReadOnlyAgent", ReplayModel([]), "tools").system_prompt().tools
     assert "str_replace_editor" not in tools
     assert {"execute_bash", "finish"} <= set(tools)
-
-
-@pytest.mark.parametrize("dialect", ["tools", "tags"])
-def test_the_prompt_explains_actions_in_its_dialect(dialect: Dialect) -> None:
-    prompt = make_agent("ReadOnlyAgent", ReplayModel([]), dialect).system_prompt()
-    assert ("<execute_bash " in prompt.content) == (dialect == "tags")
-    assert "pull request" not in prompt.content
 
 
 def test_an_edit_is_refused_with_a_reason() -> None:

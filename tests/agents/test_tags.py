@@ -143,10 +143,6 @@ def test_the_text_around_the_tags_is_the_thought_of_the_first_action() -> None:
     assert second == a.CmdRun(command="pwd")
 
 
-def test_prose_without_tags_gives_no_action() -> None:
-    assert parse_tags("I would say that 1 < 2 and <b>bold</b> is HTML.") == ()
-
-
 @pytest.mark.parametrize(
     "reply",
     [
@@ -165,22 +161,6 @@ def test_a_tag_in_a_fence_is_ignored_if_there_is_one_outside() -> None:
 
 def test_a_reply_whose_only_tag_is_in_a_fence_is_answered_so() -> None:
     assert "code fence" in reason("```xml\n<execute_bash>ls</execute_bash>\n```")
-
-
-def test_a_fence_inside_a_tag_is_content() -> None:
-    reply = "<execute_bash>\ncat > x.md <<'E'\n```\ncode\n```\nE\n</execute_bash>"
-    assert only(reply) == a.CmdRun(command="cat > x.md <<'E'\n```\ncode\n```\nE")
-
-
-def test_entities_in_content_are_not_decoded() -> None:
-    assert only("<execute_bash>echo '&lt;b&gt;'</execute_bash>") == a.CmdRun(
-        command="echo '&lt;b&gt;'"
-    )
-
-
-def test_another_tag_inside_of_content_is_content() -> None:
-    reply = "<execute_bash>echo '<finish>no</finish>'</execute_bash>"
-    assert only(reply) == a.CmdRun(command="echo '<finish>no</finish>'")
 
 
 def test_a_tag_nested_in_itself_is_refused_with_the_correct_form() -> None:
@@ -207,12 +187,6 @@ def test_a_finish_has_its_sections_as_tags_after_the_message() -> None:
         task_completed=False,
         root_cause="A < B.",
         verification="Ran\n\n- a\n- b",
-    )
-
-
-def test_a_finish_says_why_nothing_was_changed() -> None:
-    assert only('<finish reason="needs_answer">\nWhich one?\n</finish>') == a.Finish(
-        message="Which one?", task_completed=False, declined="needs_answer"
     )
 
 
@@ -305,23 +279,9 @@ def test_the_editor_accepts_arguments_as_attributes_or_as_tags() -> None:
     assert only(as_tags) == only(as_attributes) == a.FileRead(path="a.py", view_range=(1, 40))
 
 
-def test_a_plan_can_be_written_as_json_or_as_lines() -> None:
-    as_json = '<plan>\n[{"title": "a", "status": "done"}, {"title": "b"}]\n</plan>'
-    items = (PlanItem(title="a", status="done"), PlanItem(title="b"))
-    assert only(as_json) == only("<plan>\n[x] a\n[ ] b\n</plan>") == a.PlanUpdate(items=items)
-
-
 def test_the_name_of_the_cell_tag_in_codeact_is_accepted() -> None:
     reply = "<execute_ipython>\nx = 1\n</execute_ipython>"
     assert only(reply) == a.IPythonRunCell(code="x = 1")
-
-
-def test_an_element_may_hold_its_own_tag_with_an_end_word() -> None:
-    reply = (
-        '<str_replace_editor command="create" path="x">\n<file_text end="E">\n</file_text>\n'
-        "</file_text E>\n</str_replace_editor>"
-    )
-    assert only(reply) == a.FileWrite(path="x", content="</file_text>\n")
 
 
 def test_a_file_keeps_its_last_newline_and_a_replacement_its_indentation() -> None:

@@ -4,12 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from resolver.agents.codeact import CodeActAgent
-from resolver.agents.definitions import AvailableTools
-from resolver.agents.registry import make_agent
 from resolver.agents.tags import parse_tags
 from resolver.agents.task_prompt import render_task
 from resolver.agents.tools.calls import parse_tool_call
@@ -17,7 +12,6 @@ from resolver.agents.tools.finish import MAX_ANSWER_LENGTH, correct_thread_answe
 from resolver.agents.tools.registry import tool_specs
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.llm.replay import ReplayModel
 from resolver.models.pull_request import AuthoredText, ReviewThread, ThreadAnswer, ThreadRequest
 from resolver.models.run import Actor, RequestedToolCall
 from tests.github.reports import WHEN, task, trigger
@@ -73,31 +67,6 @@ def test_unreadable_thread_answers_are_explained(written: Any, words: str) -> No
     assert words in action.reason
 
 
-@given(st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["id", "addressed", "answer", "T1", "x"]), inner, max_size=3),
-    max_leaves=8,
-))  # fmt: skip
-def test_any_thread_answers_become_an_action(written: Any) -> None:
-    assert isinstance(called(written), a.Finish | a.Invalid)
-
-
-def test_the_tag_dialect_has_thread_answers_as_a_section() -> None:
-    [action] = parse_tags(
-        '<finish>\nRename it\n<threads>\n[{"id": "T1", "addressed": true, "answer": "Renamed,\\n'
-        'with its callers."}, {"id": "T3", "answer": "It is used in `cli.py`."}]\n</threads>\n'
-        "</finish>"
-    )
-    assert action == a.Finish(
-        message="Rename it",
-        threads=(
-            ThreadAnswer(id="T1", addressed=True, answer="Renamed,\nwith its callers."),
-            ThreadAnswer(id="T3", answer="It is used in `cli.py`."),
-        ),
-    )
-
-
 # Who is offered them
 
 
@@ -111,17 +80,6 @@ def test_thread_answers_are_offered_only_if_threads_were_asked_about() -> None:
     assert properties(answers=True, threads=True) == {"message", "task_completed", "threads"}
     for answers_only in (True, False):
         assert "threads" not in properties(answers_only, threads=False)
-
-
-@pytest.mark.parametrize("name", ["CodeActAgent", "ReadOnlyAgent"])
-def test_the_run_decides_if_an_agent_is_offered_thread_answers(name: str) -> None:
-    def offered(*threads: str) -> str:
-        agent = make_agent(name, ReplayModel([]), "tools", AvailableTools(thread_labels=threads))
-        assert isinstance(agent, CodeActAgent)
-        return str(agent._tool_specs())
-
-    assert "'threads'" in offered("T1", "T2")
-    assert "'threads'" not in offered()
 
 
 def finish(*ids: str) -> a.Finish:

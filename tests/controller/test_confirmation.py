@@ -179,15 +179,6 @@ def test_an_approved_action_is_executed_once_and_the_approver_logged() -> None:
     assert waits.state is RunState.AWAITING_CONFIRMATION
 
 
-def test_the_person_is_shown_the_whole_action_and_its_risk() -> None:
-    action = a.FileWrite(path="/etc/cron.d/x", content="boom", security_risk=SecurityRisk.HIGH)
-    scenario = run([action], [Approve("maria", LATER)])
-    [wanted] = scenario.thread.shown  # type: ignore[attr-defined]
-    assert (wanted.kind, wanted.level) == ("file_write", SecurityRisk.HIGH)
-    assert "/etc/cron.d/x" in wanted.text
-    assert "boom" in wanted.text
-
-
 def test_a_denied_action_is_not_executed_and_the_agent_is_informed_why() -> None:
     scenario = run([RISKY], [Deny("maria", LATER, "use make clean")])
     assert scenario.sandbox.done == []
@@ -196,12 +187,6 @@ def test_a_denied_action_is_not_executed_and_the_agent_is_informed_why() -> None
     assert "maria" in denied.content
     assert "use make clean" in denied.content
     assert scenario.state.run_state is RunState.FINISHED
-
-
-def test_an_approval_counts_for_one_action_only() -> None:
-    scenario = run([RISKY] * 2, [Approve("maria", LATER)], [Deny("maria", LATER)])
-    assert scenario.sandbox.done == [DANGER]
-    assert errors(scenario) == ["denied"]
 
 
 def test_a_second_approval_is_not_for_the_next_action() -> None:

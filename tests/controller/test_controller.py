@@ -116,23 +116,6 @@ def test_an_action_is_answered_by_its_observation_and_finish_ends_the_run() -> N
     assert outcome.task_completed
 
 
-def test_reject_ends_the_run_with_its_reason() -> None:
-    outcome = Run().go(DummyAgent([a.Reject(reason="that is no bug")]))
-    assert (outcome.state, outcome.reason) == (RunState.REJECTED, "that is no bug")
-
-
-def test_thoughts_and_messages_are_answered_and_the_run_continues() -> None:
-    run = Run()
-    run.go(DummyAgent([a.Think(content="hm"), a.Message(content="hello"), a.Finish(message="")]))
-    assert len(run.of(o.Null)) == 2
-
-
-def test_an_invalid_reply_is_answered_with_what_was_wrong() -> None:
-    run = Run()
-    run.go(DummyAgent([a.Invalid(reason="there is no tool `bsh`"), a.Finish(message="")]))
-    assert run.of(o.ErrorObservation)[0].content == "there is no tool `bsh`"
-
-
 @pytest.mark.parametrize(
     "action",
     [a.McpCall(server="s", name="n"), a.Delegate(agent="x", task="y")],
@@ -160,20 +143,6 @@ def test_the_iteration_limit_ends_the_run_after_that_many_replies() -> None:
     assert (outcome.state, outcome.limit) == (RunState.LIMIT, "iterations")
     assert outcome.iterations == 5
     assert [w.about for w in run.of(Warned)] == ["limit:iterations"]
-
-
-def test_the_budget_ends_the_run_before_the_next_call() -> None:
-    run = Run()
-    steps = [a.CmdRun(command=f"step {w}") for w in "abcdefgh"]
-    outcome = run.go(Paid(steps, run.stream), RunLimits(max_budget=3.0))
-    assert (outcome.state, outcome.limit, outcome.cost) == (RunState.LIMIT, "budget", 3.0)
-
-
-def test_time_ends_the_run() -> None:
-    run = Run(seconds=1.0)
-    steps = [a.CmdRun(command=f"step {w}") for w in "abcdefghijklmnopqrstuvwxyz"]
-    outcome = run.go(DummyAgent(steps), RunLimits(max_time=30))
-    assert (outcome.state, outcome.limit) == (RunState.LIMIT, "time")
 
 
 def test_a_stuck_agent_is_first_warned_and_then_stopped() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from resolver.agents.base import Agent, DummyAgent
-from resolver.controller.control import Extend, MessageToAgent, Pause, Resume, Stop
+from resolver.controller.control import Extend, Pause, Resume, Stop
 from resolver.controller.delegation import delegate_result, nested_events
 from resolver.controller.limits import derive_outcome
 from resolver.errors import LogError, ModelError
@@ -155,11 +155,6 @@ def test_an_extension_applies_to_the_run_and_to_the_active_delegate() -> None:
     assert scenario.state.limits.max_iterations == 30
     granted = [e.limits.max_iterations for e in scenario.nested(LimitsExtended)]
     assert granted == [21, 10, 30, 19]
-
-
-def test_comments_reach_the_delegate_and_its_parent() -> None:
-    scenario = with_requests(MessageToAgent("use tabs", by="maria"))
-    assert sum(m.content == "use tabs" for m in scenario.nested(a.Message)) == 2
 
 
 def test_secrets_are_replaced_in_the_delegates_own_state_too() -> None:

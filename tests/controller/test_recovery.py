@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from resolver.agents.base import Agent, DummyAgent
-from resolver.controller.controller import Condensers, HostHandlers
+from resolver.controller.controller import Condensers
 from resolver.controller.recovery import unanswered_actions
 from resolver.errors import SandboxLost
 from resolver.events import actions as a
@@ -149,27 +149,6 @@ def test_a_run_that_ended_in_another_state_ends_there_from_any_event(
         assert recorded_content(list(scenario.store)) == recorded_content(events), length
 
 
-def test_the_index_is_asked_again_only_where_its_answer_is_missing() -> None:
-    asked: list[ActionBase] = []
-
-    def answer(action: ActionBase) -> o.CodeResult:
-        asked.append(action)
-        return o.CodeResult(content=f"answer to {type(action).__name__}", commit="c" * 40)
-
-    handlers: HostHandlers = {a.CodeSearch: answer, a.CodeExplore: answer}
-    script = [a.CodeSearch(terms=("f",)), a.CodeExplore(start=("f",)), a.Finish(message="in a.py")]
-    uncut = Scenario()
-    assert uncut.go(DummyAgent(script), host_handlers=handlers).state is RunState.FINISHED
-    events = list(uncut.store)
-    for length in range(1, len(events) + 1):
-        asked.clear()
-        scenario = Scenario(earlier=events[:length])
-        scenario.go(DummyAgent(script), host_handlers=handlers)
-        assert recorded_content(list(scenario.store)) == recorded_content(events), length
-        answered = sum(isinstance(event, o.CodeResult) for event in events[:length])
-        assert len(asked) == 2 - answered, length
-
-
 @pytest.mark.parametrize(
     "action",
     [
@@ -216,16 +195,6 @@ def test_an_ended_run_continues_when_set_to_running(state: RunState) -> None:
     outcome = scenario.go()
     assert (outcome.state, outcome.message) == (RunState.FINISHED, "now done")
     assert scenario.sandbox.done == ["one"]
-
-
-def test_a_run_that_asked_something_continues_with_the_answer_alone() -> None:
-    first = Scenario(bash("one"), reply(("execute_bash", {"command": "two"})), finish("now done"))
-    first.go(DummyAgent([a.ChangeAgentState(state=RunState.AWAITING_USER_INPUT)]))
-    scenario = Scenario(bash("one"), finish("now done"), earlier=list(first.store))
-    scenario.stream.add(Resumed(version="1", run="r2"))
-    scenario.stream.add(a.Message(content="the one in calc.py", source=Source.USER))
-    outcome = scenario.go()
-    assert (outcome.state, outcome.message) == (RunState.FINISHED, "now done")
 
 
 def test_a_run_killed_while_paused_continues() -> None:

@@ -77,12 +77,6 @@ def test_a_stop_ends_a_pause() -> None:
     assert states(scenario)[-2:] == [RunState.PAUSED, RunState.STOPPED]
 
 
-def test_comments_reach_the_agent_as_messages_of_the_user() -> None:
-    scenario = run(MessageToAgent("use tabs", by="maria"))
-    [_, said] = [m for m in scenario.of(a.Message) if m.source is Source.USER]
-    assert (said.content, said.cause) == ("use tabs", None)
-
-
 ASK = a.Message(content="Tabs or spaces?\nI can't tell.", wait_for_response=True)
 
 

@@ -3,13 +3,11 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-import pytest
 from hypothesis import given
 
-from resolver.errors import LogError
 from resolver.events.actions import CmdRun, Delegate, FileEdit, PlanUpdate, Think
 from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied, Resumed
-from resolver.events.log import dump_line, parse_line
+from resolver.events.log import dump_line
 from resolver.events.observations import (
     AgentStateChanged,
     ChangedPaths,
@@ -34,21 +32,7 @@ def test_the_same_log_gives_the_same_state_and_a_prefix_the_state_at_that_time(e
     for i, event in enumerate(events):
         running.apply(event)
         assert vars(running) == vars(State.fold(events[: i + 1]))
-        assert vars(running) == vars(all_of_it.at(i))
     assert vars(running) == vars(all_of_it)
-
-
-@given(logs())
-def test_a_log_that_was_written_and_read_gives_the_same_state(events) -> None:
-    again = State.fold(parse_line(dump_line(event)) for event in events)
-    assert vars(again) == vars(State.fold(events))
-
-
-@pytest.mark.parametrize("event_id", [-1, 2, 10**9])
-def test_there_is_no_state_at_a_missing_event(event_id: int) -> None:
-    state = State.fold(numbered(Think(content="x"), Think(content="y")))
-    with pytest.raises(LogError, match=f"no event {event_id}: it has 2"):
-        state.at(event_id)
 
 
 def test_cost_tokens_and_iterations_come_from_the_replies() -> None:
@@ -93,7 +77,6 @@ def nested(delegate: int, event, depth: int = 1) -> DelegateEvent:
 def test_work_of_delegates_counts_for_the_run_at_any_depth() -> None:
     reply = ModelReplied(completion=Completion(model="m", tokens=Tokens(input=7), cost=0.5))
     deep = ChangedPaths(paths=("deep.py",))
-    levels = []
     state = State()
     for event in numbered(
         Delegate(agent="x", task="t"),
@@ -108,12 +91,9 @@ def test_work_of_delegates_counts_for_the_run_at_any_depth() -> None:
         DelegateResult(cause=0),
     ):
         state.apply(event)
-        levels.append(state.level)
-    assert levels == [1, 1, 2, 2, 2, 2, 1, 2, 1, 0]
     assert (state.iterations, state.cost, state.tokens.input) == (2, 1.0, 14)
     assert state.files_touched == ["deep.py"]
     assert [(c.command, c.exit_code, c.event_id) for c in state.commands] == [("make test", 2, 7)]
-    assert state.delegate is None
 
 
 def test_the_files_that_differ_are_those_of_the_last_report_also_of_a_delegate() -> None:

@@ -74,25 +74,6 @@ def test_in_tags_the_text_is_unchanged_and_results_are_user_text() -> None:
     assert messages[3]["content"] == "OBSERVATION:\nout\n[exit code 0, in /workspace]"
 
 
-def test_in_tags_several_results_are_one_numbered_message() -> None:
-    log = started()
-    reply = log.reply(text="two")
-    for command in ("a", "b"):
-        cause = log.add(a.CmdRun(command=command, reply=reply))
-        log.add(OK.model_copy(update={"cause": cause}))
-    log.add(Warned(about="limit", message="hurry", to_agent=True))
-    last = ConversationMemory("tags").messages(log.state)[-1]
-    assert last["content"].startswith("OBSERVATION 1 of 2:\n")
-    assert "OBSERVATION 2 of 2:\n" in last["content"]
-    assert last["content"].endswith("\n\n[hurry]")
-
-
-def test_a_warning_for_people_is_not_shown_to_the_model() -> None:
-    log = started()
-    log.add(Warned(about="isolation", message="weak"))
-    assert "weak" not in str(ConversationMemory().messages(log.state))
-
-
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_an_action_without_observation_is_shown_as_interrupted(dialect: Dialect) -> None:
     log = started()
@@ -100,28 +81,6 @@ def test_an_action_without_observation_is_shown_as_interrupted(dialect: Dialect)
     messages = ConversationMemory(dialect).messages(log.state)
     assert "the run was interrupted" in messages[-1]["content"]
     assert_pairs_are_complete(messages)
-
-
-def test_calls_that_were_never_executed_have_a_result_too() -> None:
-    log = started()
-    reply = log.reply(("execute_bash", "{}"), ("execute_bash", "{}"))
-    cause = log.add(a.CmdRun(command="a", reply=reply))
-    log.add(OK.model_copy(update={"cause": cause}))
-    messages = ConversationMemory().messages(log.state)
-    assert "not run" in messages[-1]["content"]
-    assert_pairs_are_complete(messages)
-
-
-def test_a_late_observation_is_shown_after_its_turn() -> None:
-    log = started()
-    log.turn(a.CmdRun(command="slow"), None)
-    slow = len(log.state.events) - 1
-    log.turn(a.CmdRun(command="a"), OK)
-    log.add(o.CmdOutput(content="late", exit_code=0, cause=slow))
-    messages = ConversationMemory().messages(log.state)
-    assert_pairs_are_complete(messages)
-    assert messages[-1]["role"] == "user"
-    assert "late" in messages[-1]["content"]
 
 
 def test_invalid_calls_are_sent_back_in_a_valid_form() -> None:

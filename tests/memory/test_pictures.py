@@ -67,14 +67,6 @@ def test_images_follow_the_results_of_all_calls_of_a_reply() -> None:
     assert sent(messages) == [url(1), url(2)]
 
 
-def test_in_tags_an_image_follows_its_observation() -> None:
-    log = started()
-    looked(log, url(1))
-    (text, name, image) = memory("tags").messages(log.state)[-1]["content"]
-    assert text["text"] == "OBSERVATION:\nplotted\n[image 1: shown below]"
-    assert (name["text"], image["image_url"]["url"]) == ("Image 1:", url(1))
-
-
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_model_without_image_input_gets_a_sentence(dialect: Dialect) -> None:
     log = started()

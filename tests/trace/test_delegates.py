@@ -40,14 +40,6 @@ def test_the_delegates_steps_are_nested_and_numbered_from_one() -> None:
     assert step.badge == "finished"
 
 
-def test_a_delegate_of_a_delegate_is_nested_once_more() -> None:
-    [outer] = build_view(delegated(*delegated(*WORK))).entries
-    assert isinstance(outer, TraceStep)
-    [inner] = outer.nested
-    assert isinstance(inner, TraceStep)
-    assert inner.nested_steps == 2
-
-
 def test_markdown_and_text_contain_the_delegates_steps() -> None:
     log = delegated(*WORK)
     assert "What it did (2 steps)" in render_markdown(log)

@@ -4,7 +4,6 @@ from pydantic_core import from_json
 
 from resolver.config.agent_settings import parse_condenser
 from resolver.config.settings import Settings
-from resolver.errors import ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import ConfirmationAnswered, ConfirmationAsked, DelegateEvent
@@ -16,7 +15,7 @@ from resolver.memory.turns import History
 from resolver.models.approval import PendingApproval, SecurityRisk
 from resolver.models.run import PlanItem
 from tests.github.reports import WHEN
-from tests.memory.condensers.scenarios import Noting, asker, condense, sent_text, warnings
+from tests.memory.condensers.scenarios import Noting, asker, condense, sent_text
 from tests.memory.logs import Log, started, task
 
 
@@ -59,15 +58,6 @@ def worked(later: int) -> Log:
     return log
 
 
-def test_older_output_is_masked_before_a_model_is_asked() -> None:
-    log, model = worked(60), Noting()
-    condensation = condense(log, default(log, model), 12_000)
-    assert condensation is not None and condensation.masked and not condensation.forgotten
-    shown = sent_text(log)
-    assert "'Why.'" in shown and "x" * 800 in shown
-    assert not model.asked
-
-
 def test_what_is_forgotten_is_replaced_by_a_record_and_the_notes_of_a_model() -> None:
     log, model = worked(180), Noting("The parser is in src/parse.py.")
     condensation = condense(log, default(log, model), 4_000)
@@ -80,15 +70,6 @@ def test_what_is_forgotten_is_replaced_by_a_record_and_the_notes_of_a_model() ->
         "It was written from the same log and can be wrong", "The parser is in src/parse.py.",
     ):  # fmt: skip
         assert text in shown, text
-
-
-def test_without_a_usable_model_the_record_remains() -> None:
-    log = worked(180)
-    condensation = condense(log, default(log, Noting(ModelError("no such key"))), 4_000)
-    assert condensation is not None and condensation.notes == ""
-    assert "src/sum.py" in condensation.summary
-    ((about, message),) = warnings(log)
-    assert about == "condenser" and "no such key" in message
 
 
 def test_the_record_has_the_latest_state_and_what_delegates_did() -> None:

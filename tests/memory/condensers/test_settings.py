@@ -33,16 +33,7 @@ def made(environment: dict[str, str]) -> tuple[Condensation | None, list[str]]:
     return open_condensers(settings, open_model, ())(stream).condense(state), asked.asked
 
 
-def test_the_default_does_not_condense_a_conversation_that_fits() -> None:
-    assert made({}) == (None, [])
-
-
 def test_a_small_context_window_is_the_limit_and_a_model_writes_notes_for_the_default() -> None:
     found, asked = made({"LLM_MODEL": "openai/gpt-4"})
     assert found is not None and found.forgotten
     assert found.notes == "NOTES" and len(asked) == 1
-
-
-def test_a_condenser_is_chosen_by_name() -> None:
-    found, _ = made({"RESOLVER_CONDENSER": "recent(keep_first=0,keep_last=7)"})
-    assert found is not None and len(found.forgotten) == 3 * 113

@@ -64,11 +64,6 @@ def test_invisible_characters_of_instructions_and_skills_are_left_out_and_report
     )
 
 
-def test_the_front_matter_of_instructions_is_left_out() -> None:
-    found = library({".openhands/microagents/repo.md": "---\ntype: repo\n---\nuse tabs"})
-    assert [skill.body for skill in found.always] == ["use tabs"]
-
-
 def test_folders_have_their_own_instructions() -> None:
     files = {"web/AGENTS.md": "a", "web/CLAUDE.md": "b", "api/v2/CLAUDE.md": "c", "x/y.md": "d"}
     found = library(files)

@@ -22,7 +22,7 @@ from resolver.memory.skills.recaller import (
 )
 from resolver.memory.skills.skill import Origin
 from resolver.models.pull_request import DiffFile, PullRequestContext
-from resolver.models.run import Actor, Comment, Completion, RunLimits, Task, Trigger, TriggerKind
+from resolver.models.run import Actor, Completion, RunLimits, Task, Trigger, TriggerKind
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 TOOLS = ("execute_bash", "str_replace_editor", "finish")
@@ -84,22 +84,6 @@ def recalled(events: Sequence[Event], recaller: SkillRecaller | None = None) -> 
 def test_text_of_the_issue_triggers_a_skill_and_templates_do_not() -> None:
     assert names(recalled(numbered(opening("It is flaky.")))) == ["AGENTS.md", "flaky"]
     assert names(recalled(numbered(opening("It breaks.")))) == ["AGENTS.md"]
-
-
-def test_comments_and_labels_trigger_skills_too() -> None:
-    said = Comment(id=1, author="zoe", created_at=AT, body="flaky!")
-    first = opening()
-    assert isinstance(first[0], life.RunStarted)
-    for change in ({"comments": (said,)}, {"labels": ("flaky",)}):
-        task = first[0].task.model_copy(update=change)
-        started = first[0].model_copy(update={"task": task})
-        assert "flaky" in names(recalled(numbered([started, *first[1:]])))
-    events = append_events(
-        first, recalled(numbered(first)), a.Message(content="flaky?", source=By.USER)
-    )
-    assert names(recalled(events)) == ["flaky"]
-    automatic = a.Message(content="flaky?", source=By.USER, cause=1)
-    assert recalled(append_events(first, recalled(numbered(first)), automatic)) == []
 
 
 def test_changed_files_load_skills_and_instructions_of_their_folders() -> None:
