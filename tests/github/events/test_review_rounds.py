@@ -1,7 +1,5 @@
 """Tests that a submitted review is one request, whichever of its events arrives first."""
 
-import copy
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -15,9 +13,7 @@ from resolver.github.events.reviews import (
 from resolver.models.pull_request import AuthoredText, PastReview, PullRequestContext, ReviewThread
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from tests.github import reports
-from tests.github.events.test_parse import parsed
 
-EVENT = "pull_request_review_comment"
 REVIEW = 70
 MENTION = "@agent"
 
@@ -162,17 +158,3 @@ def test_a_review_is_work_if_any_of_its_texts_asks_for_work(
     question = command is Command.QUESTION
     for first in {Command.QUESTION, command if question else Command.FIX}:
         assert whole(on, trigger(first)).command is command
-
-
-def test_a_real_event_leads_to_its_review_thread(
-    webhook_examples: Mapping[str, list[dict[str, Any]]],
-) -> None:
-    real = next(e for e in webhook_examples[EVENT] if e["action"] == "created")
-    event = copy.deepcopy(real)
-    event["comment"] |= {"body": "@agent rename this", "user": event["sender"]}
-    found = parsed(EVENT, event)
-    assert isinstance(found, Trigger)
-    review = event["comment"]["pull_request_review_id"]
-    assert (found.key, found.review_id) == (f"review:{review}", review)
-    own_comment = words("@agent rename this", event["sender"]["login"], review)
-    assert names(found, pull(FIRST, thread("mine", own_comment))) == {"T1": "mine"}
