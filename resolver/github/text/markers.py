@@ -48,17 +48,9 @@ class Ending(StrEnum):
         }
 
 
-_RUN_MARKER = re.compile(
-    r"<!-- resolver:run key=([0-9a-f]{40}) ending=([a-z_]+)"
-    r"(?: issue=([1-9][0-9]{0,11}) run=([0-9A-Za-z-]{1,60}))?"
-    r"(?: by=([0-9A-Za-z-]{1,60}) since=([0-9]{8}T[0-9]{6}Z) until=([0-9]{8}T[0-9]{6}Z)"
-    r"(?: job=([1-9][0-9]{0,19}\.[1-9][0-9]{0,4}(?:\.[0-9a-f]{8}\.[0-9a-f]{8})?))?)? -->"
+_MARKER = re.compile(
+    r"<!-- resolver:(?P<kind>[a-z]+)(?P<fields>(?: [a-z]+=[0-9A-Za-z_.-]{1,60}){1,9}) -->\n?"
 )
-_THREAD_MARKER = re.compile(
-    r"<!-- resolver:thread key=([0-9a-f]{40}) thread=[0-9a-f]{40}( whole)? -->"
-)
-_REFUSAL_MARKER = re.compile(r"<!-- resolver:refused actor=([0-9a-f]{40}) -->")
-_ANY_MARKER = re.compile(r"<!-- resolver:[a-z]+(?: [^<>\n]{1,500})? -->\n?")
 
 IN_PROGRESS, DIED = "progress", "died"
 """Values of `ending` in the comment of a run without one.
@@ -94,6 +86,20 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
+def _write(kind: str, **fields: str | None) -> str:
+    """Return a marker. No field can close the HTML comment."""
+    words = (f" {name}={value}" for name, value in fields.items() if value)
+    return f"<!-- resolver:{kind}{''.join(words)} -->"
+
+
+def _read(kind: str, body: str) -> dict[str, str]:
+    """Return the fields of the marker that `body` starts with; none if it is of another kind."""
+    match = _MARKER.match(body)
+    if match is None or match["kind"] != kind:
+        return {}
+    return dict(word.split("=", 1) for word in match["fields"].split())
+
+
 def may_close(job: str, other_job: str) -> bool:
     """Return True if `job` may close the comment that the job `other_job` left in progress.
 
@@ -112,13 +118,13 @@ def may_close(job: str, other_job: str) -> bool:
     )
 
 
-def run_marker(key: str, ending: Ending, issue: int | None = None, run: str = "") -> str:
-    """Return the marker of a run. The key is hashed, so that no key can close the HTML comment.
+def run_marker(key: str, ending: Ending, issue: int | None = None, run: str | None = None) -> str:
+    """Return the marker of a run.
 
     `issue` and `run` are given in a pull request's body and link it to the work it came from.
     """
-    origin = f" issue={issue} run={run}" if issue and run else ""
-    return f"<!-- resolver:run key={_digest(key)} ending={ending.value}{origin} -->"
+    origin = {"issue": str(issue), "run": run} if issue and run else {}
+    return _write("run", key=_digest(key), ending=ending.value, **origin)
 
 
 def active_run_marker(key: str, active_run: ActiveRunMarker) -> str:
@@ -127,57 +133,78 @@ def active_run_marker(key: str, active_run: ActiveRunMarker) -> str:
         f"{moment.astimezone(UTC):{_TIME_FORMAT}}"
         for moment in (active_run.since, active_run.until)
     )
-    job = f" job={active_run.job}" if active_run.job else ""
-    details = f"by={active_run.run} since={since} until={until}{job}"
-    return f"<!-- resolver:run key={_digest(key)} ending={IN_PROGRESS} {details} -->"
+    return _write(
+        "run", key=_digest(key), ending=IN_PROGRESS, by=active_run.run, since=since, until=until,
+        job=active_run.job,
+    )  # fmt: skip
 
 
 def find_active_run(body: str) -> ActiveRunMarker | None:
     """Return what `body` says about an active run, or None if it is not the comment of one."""
-    match = _RUN_MARKER.match(body)
-    if match is None or match[2] != IN_PROGRESS or not match[5]:
+    fields = _read("run", body)
+    if fields.get("ending") != IN_PROGRESS:
         return None
     try:
         since, until = (
-            datetime.strptime(moment, _TIME_FORMAT).replace(tzinfo=UTC)
-            for moment in (match[6], match[7])
+            datetime.strptime(fields[name], _TIME_FORMAT).replace(tzinfo=UTC)
+            for name in ("since", "until")
         )
-    except ValueError:  # such as February 31
+        return ActiveRunMarker(fields["by"], since, until, fields.get("job", ""))
+    except (KeyError, ValueError):  # such as February 31
         return None
-    return ActiveRunMarker(run=match[5], since=since, until=until, job=match[8] or "")
 
 
 def killed_run_marker(body: str) -> str:
     """Return the marker of a killed run, to replace the one in `body`."""
-    match = _RUN_MARKER.match(body)
-    return f"<!-- resolver:run key={match[1]} ending={DIED} -->" if match else ""
+    return _write("run", key=_read("run", body).get("key"), ending=DIED)
 
 
 def is_of_run(body: str, key: str) -> bool:
     """Return True if `body` is the comment of the run with this key, in any state."""
-    match = _RUN_MARKER.match(body)
-    return match is not None and match[1] == _digest(key)
+    return _read("run", body).get("key") == _digest(key)
+
+
+def ending_of(body: str, key: str) -> Ending | None:
+    """Return the ending if `body` starts with the marker of the run with this key, else None."""
+    ending = _read("run", body).get("ending")
+    return Ending(ending) if is_of_run(body, key) and ending in set(Ending) else None
 
 
 def parse_pull_request_marker(body: str) -> tuple[int, str] | None:
     """Return the issue and the run that the marker of a pull request's body names, or None."""
-    match = _RUN_MARKER.match(body)
-    return (int(match[3]), match[4]) if match and match[3] else None
+    fields = _read("run", body)
+    issue = fields.get("issue", "")
+    return (int(issue), fields["run"]) if issue.isdecimal() and "run" in fields else None
+
+
+def run_message_in(body: str) -> str | None:
+    """Return the question or answer of a run in `body`, without its folded details.
+
+    Returns None for any other text. Call it only for texts by Resolver's own account.
+    """
+    if _read("run", body).get("ending") not in _CONVERSATIONAL_ENDINGS:
+        return None
+    return _MARKER.sub("", body, count=1).partition("\n<details")[0].strip() or None
 
 
 def refusal_marker(login: str) -> str:
     """Return the marker of a refusal: one per person and issue."""
-    return f"<!-- resolver:refused actor={_digest(login.casefold())} -->"
+    return _write("refused", actor=_digest(login.casefold()))
+
+
+def is_refusal_of(body: str, login: str) -> bool:
+    """Return True if `body` is a refusal of a request by `login`."""
+    return _read("refused", body).get("actor") == _digest(login.casefold())
 
 
 def answer_marker(key: str) -> str:
     """Return the marker of an answer that does not belong to a run: one per request."""
-    return f"<!-- resolver:answer key={_digest(key)} -->"
+    return _write("answer", key=_digest(key))
 
 
 def review_marker(key: str) -> str:
     """Return the marker of a review: one per request."""
-    return f"<!-- resolver:review key={_digest(key)} -->"
+    return _write("review", key=_digest(key))
 
 
 def thread_marker(key: str, thread: str, *, is_only_response: bool = False) -> str:
@@ -185,8 +212,8 @@ def thread_marker(key: str, thread: str, *, is_only_response: bool = False) -> s
 
     `is_only_response` marks a reply that is the only response to the request.
     """
-    whole = " whole" if is_only_response else ""
-    return f"<!-- resolver:thread key={_digest(key)} thread={_digest(thread)}{whole} -->"
+    whole = "1" if is_only_response else None
+    return _write("thread", key=_digest(key), thread=_digest(thread), whole=whole)
 
 
 def is_thread_reply(body: str, key: str, *, is_only_response: bool = False) -> bool:
@@ -194,29 +221,19 @@ def is_thread_reply(body: str, key: str, *, is_only_response: bool = False) -> b
 
     With `is_only_response` it must be the only response to the request.
     """
-    match = _THREAD_MARKER.match(body)
-    return (
-        match is not None and match[1] == _digest(key) and (bool(match[2]) or not is_only_response)
-    )
+    fields = _read("thread", body)
+    return fields.get("key") == _digest(key) and ("whole" in fields or not is_only_response)
 
 
-def ending_of(body: str, key: str) -> Ending | None:
-    """Return the ending if `body` starts with the marker of the run with this key, else None."""
-    match = _RUN_MARKER.match(body)
-    if match is None or match[1] != _digest(key) or match[2] not in set(Ending):
-        return None
-    return Ending(match[2])
+def check_marker(check: str) -> str:
+    """Return the marker of an issue about a failing check of the default branch: one per check."""
+    return _write("check", name=_digest(check))
 
 
-def run_message_in(body: str) -> str:
-    """Return the question or answer of a run in `body`, without its folded details.
-
-    Returns "" for any other text. Call it only for texts by Resolver's own account.
-    """
-    match = _RUN_MARKER.match(body)
-    if match is None or match[2] not in _CONVERSATIONAL_ENDINGS:
-        return ""
-    return body[match.end() :].partition("\n<details")[0].strip()
+def is_of_check(body: str, check: str | None = None) -> bool:
+    """Return True if `body` is that of an issue about this check, or about any if it is None."""
+    name = _read("check", body).get("name")
+    return name is not None if check is None else name == _digest(check)
 
 
 def without_markers(text: str, author: str, own_login: str) -> str:
@@ -225,20 +242,4 @@ def without_markers(text: str, author: str, own_login: str) -> str:
     `author` and `own_login` are logins. Nobody needs to be warned about Resolver's markers as about
     other hidden text.
     """
-    return _ANY_MARKER.sub("", text) if author.casefold() == own_login.casefold() else text
-
-
-def check_marker(check: str) -> str:
-    """Return the marker of an issue about a failing check of the default branch: one per check."""
-    return f"<!-- resolver:check name={_digest(check)} -->"
-
-
-def is_of_check(body: str, check: str = "") -> bool:
-    """Return True if `body` is that of an issue about this check, or any check if it is ""."""
-    return body.startswith(check_marker(check) if check else "<!-- resolver:check name=")
-
-
-def is_refusal_of(body: str, login: str) -> bool:
-    """Return True if `body` is a refusal of a request by `login`."""
-    match = _REFUSAL_MARKER.match(body)
-    return match is not None and match[1] == _digest(login.casefold())
+    return _MARKER.sub("", text) if author.casefold() == own_login.casefold() else text

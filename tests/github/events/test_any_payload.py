@@ -1,7 +1,6 @@
 """Property tests: any payload gives a Trigger or the reason why there is none."""
 
 import copy
-import json
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -137,10 +136,3 @@ def test_any_object_gets_an_answer(name: str, payload: Payload) -> None:
     answered(name, payload)
     assert asks_for_sweep(name, payload) in {True, False}
     assert needs_own_login(name, payload) in {True, False}
-
-
-@given(st.text(max_size=300), st.text(max_size=30))
-def test_any_words_of_a_dispatch_get_an_answer(instruction: str, agent: str) -> None:
-    payload = json.loads(json.dumps(published()["workflow_dispatch"][0]))
-    payload["inputs"] = {"issue": "3", "instruction": instruction, "agent": agent}
-    answered("workflow_dispatch", payload)

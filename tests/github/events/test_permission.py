@@ -61,7 +61,9 @@ def test_writers_and_people_on_the_lists_may_start_work(
 @pytest.mark.parametrize("level", ["none", "read", "triage"])
 def test_others_may_start_nothing(command: Command, level: str) -> None:
     asking = asked_by("eve").model_copy(update={"command": command})
-    with pytest.raises(NotAllowed, match=rf"eve has no write access.*permission: {level}") as caught:
+    with pytest.raises(
+        NotAllowed, match=rf"eve has no write access.*permission: {level}"
+    ) as caught:
         authorize(asking, Permissions(level), TEAMS)
     assert caught.value.next_step
 

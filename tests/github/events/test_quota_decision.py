@@ -46,57 +46,77 @@ def test_without_quotas_every_run_is_granted() -> None:
     assert admitted(many, QuotaLimits()) == QuotaGranted(reserve=5.0, remaining=float("inf"))
 
 
+def runs(thread: int = 0, user: int = 0, repository: int = 0) -> QuotaLimits:
+    return QuotaLimits(QuotaBound(thread), QuotaBound(user), QuotaBound(repository))
+
+
+def cost(thread: float = 0, user: float = 0, repository: float = 0) -> QuotaLimits:
+    return QuotaLimits(QuotaBound(cost=thread), QuotaBound(cost=user), QuotaBound(cost=repository))
+
+
+SOON = NOW + timedelta(minutes=1)
+LOST = a_run(1, at=NOW - timedelta(hours=3), until=SOON)
+
+
 @pytest.mark.parametrize(
-    ("ceilings", "other"),
+    ("known", "limits", "request_of", "ceiling"),
     [
-        (QuotaLimits(thread=QuotaBound(runs=2)), {"thread": 13}),
-        (QuotaLimits(user=QuotaBound(runs=2)), {"user": "zoe"}),
+        ([ended(1), a_run(2)], runs(thread=2), {}, "thread"),
+        ([ended(1), a_run(2)], runs(user=2), {"thread": 13}, "user"),
+        ([ended(1, 1, user="a"), ended(2, 2, user="b")], runs(repository=2), {}, "repository"),
+        ([ended(1), ended(2)], runs(1, 1, 1), {}, "thread"),
+        ([ended(1), ended(2)], runs(1, 1, 1), {"thread": 13}, "user"),
+        ([ended(1), ended(2)], runs(1, 1, 1), {"thread": 13, "user": "zoe"}, "repository"),
+        ([a_run(1, at=YESTERDAY, until=SOON)], runs(thread=1), {}, "thread"),
+        ([ended(1, user="")], runs(thread=1), {"user": ""}, "thread"),
+        ([ended(99, cost=1.0)], cost(thread=1.0), {}, "thread"),
+        ([a_run(1), a_run(2)], cost(user=8.0), {}, "user"),
+        ([LOST], cost(thread=5.0), {}, "thread"),
     ],
 )
-def test_runs_are_counted_by_conversation_and_by_account(
-    ceilings: QuotaLimits, other: dict[str, Any]
+def test_a_quota_that_is_used_up_refuses(
+    known: list[LedgerRun], limits: QuotaLimits, request_of: dict[str, Any], ceiling: str
 ) -> None:
-    known = ledger(ended(1), a_run(2))
-    assert "has had 2 runs today, and the limit is 2" in refused(known, ceilings).what
-    assert admitted(known, ceilings, **other)
+    assert refused(ledger(*known), limits, **request_of).ceiling == ceiling
 
 
-def test_runs_are_counted_by_repository() -> None:
-    known = ledger(ended(1, thread=1, user="a"), ended(2, thread=2, user="b"))
-    found = refused(known, QuotaLimits(repository=QuotaBound(runs=2)))
-    assert found.ceiling == "repository"
+@pytest.mark.parametrize(
+    ("known", "limits", "request_of", "remaining"),
+    [
+        ([ended(1), a_run(2)], runs(thread=2), {"thread": 13}, None),
+        ([ended(1), a_run(2)], runs(user=2), {"user": "zoe"}, None),
+        ([ended(1, at=YESTERDAY)], runs(thread=1), {}, None),
+        # An earlier attempt of the same request is no other run; its cost counts, unless the run
+        # that is resumed counts it by itself.
+        ([ended(99)], runs(thread=1), {}, None),
+        ([ended(99, cost=1.0)], cost(thread=1.5), {}, 0.5),
+        ([ended(99, cost=1.0)], cost(thread=1.5), {"resumed_run": run_id(98)}, 0.5),
+        ([ended(99, cost=1.0)], cost(thread=1.5), {"resumed_run": run_id(99)}, 1.5),
+        ([ended(1, user=""), ended(2, user="")], runs(user=1), {"user": ""}, None),
+        ([a_run(1)], cost(user=8.0), {}, 3.0),
+        ([LOST.model_copy(update={"until": NOW})], cost(thread=5.0), {}, 5.0),
+        ([ended(1, cost=1.0)], cost(10.0, 4.0, 50.0), {}, 3.0),
+    ],
+)
+def test_a_quota_that_is_not_used_up_leaves_the_least_of_what_remains(
+    known: list[LedgerRun],
+    limits: QuotaLimits,
+    request_of: dict[str, Any],
+    remaining: float | None,
+) -> None:
+    granted = admitted(ledger(*known), limits, **request_of)
+    if remaining is not None:
+        assert granted == QuotaGranted(min(5.0, remaining), remaining)
 
 
-def test_a_refusal_says_when_to_ask_again() -> None:
-    found = refused(ledger(ended(1)), QuotaLimits(thread=QuotaBound(runs=1)))
+def test_a_refusal_says_what_was_used_and_when_to_ask_again() -> None:
+    found = refused(ledger(ended(1)), runs(thread=1))
+    assert "has had 1 run today, and the limit is 1" in found.what
     assert "Ask again on or after 2026-11-22 (00:00 UTC)" in found.next_step
     assert found.until == NOW.replace(day=22, hour=0, minute=0)
-
-
-def test_another_day_counts_for_itself() -> None:
-    assert admitted(ledger(ended(1, at=YESTERDAY)), QuotaLimits(thread=QuotaBound(runs=1)))
-
-
-def test_an_active_run_of_yesterday_counts() -> None:
-    known = ledger(a_run(1, at=YESTERDAY, until=NOW + timedelta(minutes=1)))
-    assert refused(known, QuotaLimits(thread=QuotaBound(runs=1)))
-
-
-def test_a_restarted_request_is_counted_once() -> None:
-    assert admitted(ledger(ended(99)), QuotaLimits(thread=QuotaBound(runs=1)))
-
-
-def test_the_earlier_cost_of_a_restarted_request_counts() -> None:
-    known = ledger(ended(99, cost=1.0))
-    assert admitted(known, QuotaLimits(thread=QuotaBound(cost=1.5))).reserve == pytest.approx(0.5)
-    assert refused(known, QuotaLimits(thread=QuotaBound(cost=1.0))).ceiling == "thread"
-
-
-def test_a_resumed_run_counts_its_own_cost_by_itself() -> None:
-    known = ledger(ended(99, cost=1.0))
-    ceilings = QuotaLimits(thread=QuotaBound(cost=1.5))
-    assert admitted(known, ceilings, resumed_run=run_id(99)).remaining == pytest.approx(1.5)
-    assert admitted(known, ceilings, resumed_run=run_id(98)).remaining == pytest.approx(0.5)
+    found = refused(ledger(a_run(1), a_run(2)), cost(user=8.0))
+    assert "cost $10.00 today ($10.00 of it is reserved for runs in progress)" in found.what
+    assert "or when the runs in progress have ended" in found.next_step
 
 
 def test_the_use_of_a_quota_is_what_today_has_used() -> None:
@@ -108,44 +128,6 @@ def test_the_use_of_a_quota_is_what_today_has_used() -> None:
         QuotaUse("ada", 3, 0, 6.25, 20.0),
         QuotaUse("this repository", 3, 0, 6.25, 0.0),
     )
-
-
-def test_money_is_reserved_for_active_runs() -> None:
-    ceilings = QuotaLimits(user=QuotaBound(cost=8.0))
-    assert admitted(ledger(a_run(1)), ceilings) == QuotaGranted(reserve=3.0, remaining=3.0)
-    found = refused(ledger(a_run(1), a_run(2)), ceilings)
-    assert "cost $10.00 today ($10.00 of it is reserved for runs in progress)" in found.what
-    assert "or when the runs in progress have ended" in found.next_step
-
-
-def test_a_lost_run_counts_with_its_reservation_until_it_expires() -> None:
-    ceilings = QuotaLimits(thread=QuotaBound(cost=5.0))
-    lost = a_run(1, at=NOW - timedelta(hours=3), until=NOW + timedelta(minutes=1))
-    assert refused(ledger(lost), ceilings)
-    over = lost.model_copy(update={"until": NOW})
-    assert admitted(ledger(over), ceilings).remaining == 5.0
-
-
-def test_the_smallest_remaining_quota_applies() -> None:
-    ceilings = QuotaLimits(QuotaBound(cost=10.0), QuotaBound(cost=4.0), QuotaBound(cost=50.0))
-    assert admitted(ledger(ended(1, cost=1.0)), ceilings) == QuotaGranted(
-        reserve=3.0, remaining=3.0
-    )
-
-
-def test_of_several_ceilings_the_narrowest_that_is_reached_is_named() -> None:
-    known = ledger(ended(1), ended(2))
-    one_run = QuotaBound(runs=1)
-    limits = QuotaLimits(thread=one_run, user=one_run, repository=one_run)
-    assert "this thread has had" in refused(known, limits).what
-    assert "ada has had" in refused(known, limits, thread=13).what
-    assert "this repository has had" in refused(known, limits, thread=13, user="zoe").what
-
-
-def test_a_command_line_user_has_no_personal_quota() -> None:
-    known = ledger(ended(1, user=""), ended(2, user=""))
-    assert admitted(known, QuotaLimits(user=QuotaBound(runs=1)), user="")
-    assert refused(known, QuotaLimits(thread=QuotaBound(runs=1)), user="")
 
 
 def by_bots(*numbers: int, at: int = 0) -> tuple[LedgerRun, ...]:
@@ -165,30 +147,37 @@ def test_bots_that_answer_each_other_are_stopped() -> None:
     assert "comment by a person here lifts this" in found.next_step
 
 
-def test_resolvers_comments_count_if_the_ledger_knows_nothing() -> None:
-    assert refused(QuotaLedger(), QuotaLimits(), **BOT, exchanges=3).ceiling == "chain"
+PERSON = ended(4, at=NOW - timedelta(minutes=10))
 
 
-def test_a_comment_of_a_person_ends_the_chain() -> None:
-    known = ledger(*by_bots(1, 2, 3))
-    assert admitted(known, QuotaLimits(), **BOT, person_commented_at=NOW)
-    assert refused(known, QuotaLimits(), **BOT, person_commented_at=YESTERDAY)
-    assert refused(known, QuotaLimits(), **BOT, person_commented_at=known.runs[0].at), (
-        "what it started"
-    )
+@pytest.mark.parametrize(
+    ("known", "request_of"),
+    [
+        ((), {"exchanges": 3}),
+        (by_bots(1, 2, 3), {"person_commented_at": YESTERDAY}),
+        # the comment that the first of them was started by
+        (by_bots(1, 2, 3), {"person_commented_at": by_bots(1)[0].at}),
+    ],
+)
+def test_a_chain_goes_on_without_a_person(
+    known: tuple[LedgerRun, ...], request_of: dict[str, Any]
+) -> None:
+    assert refused(ledger(*known), QuotaLimits(), **BOT, **request_of).ceiling == "chain"
 
 
-def test_a_run_that_a_person_started_ends_the_chain() -> None:
-    person = ended(4, at=NOW - timedelta(minutes=10))
-    assert admitted(ledger(*by_bots(1, 2, 3), person), QuotaLimits(), **BOT)
-
-
-def test_a_chain_of_another_conversation_is_separate() -> None:
-    assert admitted(ledger(*by_bots(1, 2, 3)), QuotaLimits(), **BOT, thread=13)
-
-
-def test_runs_of_people_are_not_part_of_a_chain() -> None:
-    assert admitted(ledger(*by_bots(1, 2, 3)), QuotaLimits(), exchanges=9)
+@pytest.mark.parametrize(
+    ("known", "request_of"),
+    [
+        (by_bots(1, 2, 3), {**BOT, "person_commented_at": NOW}),
+        ((*by_bots(1, 2, 3), PERSON), BOT),
+        (by_bots(1, 2, 3), {**BOT, "thread": 13}),
+        (by_bots(1, 2, 3), {"exchanges": 9}),
+    ],
+)
+def test_a_person_or_another_conversation_ends_the_chain(
+    known: tuple[LedgerRun, ...], request_of: dict[str, Any]
+) -> None:
+    assert admitted(ledger(*known), QuotaLimits(), **request_of)
 
 
 def test_without_a_readable_ledger_people_may_start_runs_and_bots_may_not() -> None:
