@@ -1,14 +1,13 @@
 """A webhook under load: `resolver serve`, and a bare FastAPI with one insert.
 
-    python bench/deliveries.py [RATE] [SECONDS] [WAITING]
+    python bench/deliveries.py [RATE] [SECONDS]
 
 Sends RATE signed deliveries a second (200) for SECONDS (10), each on a connection of its own, to
 each in turn, on SQLite and on PostgreSQL. Prints a JSON line for each: answers by status, and
 their times from the moment at which the delivery was due, and the server's processor time for each.
 Resolver's deliveries ask for runs of 20 repositories; their model and their GitHub answer nothing,
 so that all wait. The server imports what its runs need before it answers; with `--concurrency 0` it
-does not. The last line is the start of a server with WAITING (10,000) waiting
-runs.
+does not.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +33,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import psycopg
 
-from resolver.entrypoints.webhook.request_queue import (
-    QueuedRequest,
-    RequestKind,
-    RequestQueue,
-    RequestState,
-)
-from resolver.storage.database import parse_database_url
 from tests.parts.postgres import running_postgres
 
 RESOLVER = str(Path(sys.executable).parent / "resolver")
@@ -81,9 +73,9 @@ def payload(number: int) -> bytes:
     ).encode()
 
 
-def request_of(body: bytes, id: str, secret: str = "") -> bytes:
-    """The whole request that delivers the body. secret: another one than the server's."""
-    digest = hmac.new((secret or SECRET).encode(), body, hashlib.sha256).hexdigest()
+def request_of(body: bytes, id: str) -> bytes:
+    """The whole request that delivers the body."""
+    digest = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
     head = (
         f"POST /webhook HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
         f"Content-Type: application/json\r\nX-GitHub-Event: issue_comment\r\n"
@@ -93,9 +85,9 @@ def request_of(body: bytes, id: str, secret: str = "") -> bytes:
     return head.encode() + body
 
 
-async def deliver(port: int, body: bytes, due: float, secret: str) -> tuple[int, float]:
+async def deliver(port: int, body: bytes, due: float) -> tuple[int, float]:
     """The answer's status (0 for none), and seconds since the delivery was due."""
-    request = request_of(body, str(uuid.uuid4()), secret)
+    request = request_of(body, str(uuid.uuid4()))
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(request)
@@ -107,17 +99,15 @@ async def deliver(port: int, body: bytes, due: float, secret: str) -> tuple[int,
     return status, time.monotonic() - due
 
 
-async def load(
-    port: int, rate: int, seconds: int, first: int = 1, secret: str = SECRET
-) -> list[tuple[int, float]]:
-    """All answers. first: number of the first issue that the deliveries are about."""
-    bodies = [payload(first + number) for number in range(rate * seconds)]
+async def load(port: int, rate: int, seconds: int) -> list[tuple[int, float]]:
+    """All answers."""
+    bodies = [payload(1 + number) for number in range(rate * seconds)]
     begin = time.monotonic()
     sent = []
     for number, body in enumerate(bodies):
         due = begin + number / rate
         await asyncio.sleep(max(0.0, due - time.monotonic()))
-        sent.append(asyncio.create_task(deliver(port, body, due, secret)))
+        sent.append(asyncio.create_task(deliver(port, body, due)))
     return list(await asyncio.gather(*sent))
 
 
@@ -154,21 +144,11 @@ def measure_load(
     print(json.dumps(row), flush=True)
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        return int(listener.getsockname()[1])
-
-
-def bare_server(
-    database: str, secret: str = SECRET
-) -> AbstractContextManager[tuple["subprocess.Popen[bytes]", int]]:
-    return peer_server([sys.executable, PEER, database, secret])
-
-
 @contextmanager
-def peer_server(command: list[str]) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
-    port = free_port()
-    process = subprocess.Popen([*command, str(port)])
+def bare_server(database: str) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = int(listener.getsockname()[1])
+    process = subprocess.Popen([sys.executable, PEER, database, SECRET, str(port)])
     try:
         while True:
             try:
@@ -223,36 +203,9 @@ def resolver_server(
             process.wait()
 
 
-def fill(url: str, count: int) -> None:
-    """As many more waiting runs."""
-    with closing(RequestQueue(parse_database_url(url))) as queue:
-        [waiting] = queue.recent([RequestState.WAITING], limit=1)
-        assert waiting.trigger is not None
-        for number in range(count):
-            changes = {"repository": f"o/r{number % 100}", "number": number}
-            trigger = waiting.trigger.model_copy(update=changes)
-            queue.add(QueuedRequest(f"filled-{number}", RequestKind.RUN, trigger))
-
-
-def measure_start(folder: Path, url: str, waiting: int, name: str) -> None:
-    fill(url, waiting)
-    began = time.monotonic()
-    with resolver_server(folder, url):
-        start_seconds = time.monotonic() - began
-    began = time.monotonic()
-    subprocess.run([RESOLVER, "serve", "--help"], check=True, capture_output=True)
-    row = {
-        "server": name,
-        "waiting": waiting,
-        "start_s": round(start_seconds, 2),
-        "help_s": round(time.monotonic() - began, 2),
-    }
-    print(json.dumps(row), flush=True)
-
-
 def main() -> None:
-    numbers = [int(database) for database in sys.argv[1:]]
-    rate, seconds, waiting = (*numbers, *(200, 10, 10_000)[len(numbers) :])
+    numbers = [int(number) for number in sys.argv[1:]]
+    rate, seconds = (*numbers, *(200, 10)[len(numbers) :])
     with tempfile.TemporaryDirectory() as name, running_postgres() as server:
         folder = Path(name)
         database_urls = {}
@@ -272,8 +225,6 @@ def main() -> None:
         url = f"sqlite:///{folder}/resolver.db"
         with resolver_server(folder, url) as (process, port):
             measure_load("resolver, SQLite", process, port, rate, seconds)
-        measure_start(folder, database_urls["resolver"], waiting, "resolver, PostgreSQL")
-        measure_start(folder, url, waiting, "resolver, SQLite")
 
 
 if __name__ == "__main__":

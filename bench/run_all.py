@@ -32,7 +32,6 @@ BENCHMARKS: dict[str, tuple[str, str, str]] = {
         "--parallel 2,4",
         "--files 1000 --megabytes 10 --comments 100 --steps 50 --parallel 2",
     ),
-    "starting": ("Start of a run on a checkout", "--rounds 3", "--rounds 2"),
     "steps": (
         "A step besides the model and the tool, ms at step N",
         "--peer-python openhands={openhands} --peer-python mini={mini}",
@@ -44,10 +43,7 @@ BENCHMARKS: dict[str, tuple[str, str, str]] = {
         "--megabytes 10 --sandboxes 2 --only ready",
     ),
     "torture_compare": ("Hard commands in one shell session", "--rex {rex}", ""),
-    "verifying": ("What the verification of a change adds", "--rounds 2", "--rounds 1"),
-    "deliveries": ("Webhook deliveries under load", "200 20 10000", "50 2 100"),
-    "burst": ("A burst of deliveries while the server is killed", "5000", "500"),
-    "server_runs": ("Start and end of the runs of a server", "--runs 10", "--runs 3"),
+    "deliveries": ("Webhook deliveries under load", "200 20", "50 2"),
 }
 """For each script its title, and its arguments in full and quickly.
 

@@ -1,10 +1,10 @@
-"""The same tortures for three ways to run an agent's commands: ours, SWE-ReX, and `docker exec`.
+"""The same tortures for two ways to run an agent's commands: ours and SWE-ReX.
 
-    python bench/torture_compare.py [--rex PYTHON] [--container-image IMAGE]
+    python bench/torture_compare.py [--rex PYTHON]
 
 Prints a Markdown table of the cases and their results. PYTHON is an interpreter of an
-environment of its own that has `swe-rex`; without it that column is left out. Ours and SWE-ReX run
-on this machine, `docker exec` in a container. A case is survived when its own answer is right and
+environment of its own that has `swe-rex`; without it that column is left out. Both run on this
+machine. A case is survived when its own answer is right and
 the next command, in the same session, is answered in ten seconds with the state kept.
 """
 
@@ -133,32 +133,6 @@ class Rex:
         self._process.wait()
 
 
-class Exec:
-    """A new shell in a container for each command."""
-
-    def __init__(self, image: str) -> None:
-        started = subprocess.run(
-            ["docker", "run", "-d", "--network", "none", image, "sleep", "3600"],
-            check=True, capture_output=True, text=True,
-        )  # fmt: skip
-        self._name = started.stdout.strip()
-
-    def run(self, command: str, timeout: float) -> tuple[str, int | None]:
-        try:
-            completed = subprocess.run(
-                ["docker", "exec", self._name, "bash", "-c", command],
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout, check=False,
-            )  # fmt: skip
-        except subprocess.TimeoutExpired as error:
-            return (error.output or b"").decode("utf-8", "replace"), None
-        except OSError as error:  # a command that is too long for one argument
-            return str(error), -1
-        return completed.stdout.decode("utf-8", "replace"), completed.returncode
-
-    def close(self) -> None:
-        subprocess.run(["docker", "rm", "-f", self._name], check=True, capture_output=True)
-
-
 def judge_backend(make: Callable[[], Backend], case: Case) -> str:
     """ "yes", or what was wrong; with the milliseconds that both commands took."""
     backend = make()
@@ -209,7 +183,6 @@ def serve_rex() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rex", metavar="PYTHON")
-    parser.add_argument("--container-image", default="resolver-test/python:latest")
     parser.add_argument("--serve-rex", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.serve_rex:
@@ -218,7 +191,6 @@ def main() -> None:
     backends: dict[str, Callable[[], Backend]] = {"ours": Ours}
     if arguments.rex:
         backends["SWE-ReX"] = lambda: Rex(arguments.rex)
-    backends["docker exec"] = lambda: Exec(arguments.container_image)
     print(f"| case | {' | '.join(backends)} |\n|---|{'---|' * len(backends)}")
     survived = dict.fromkeys(backends, 0)
     for case in CASES:

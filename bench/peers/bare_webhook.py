@@ -3,23 +3,19 @@
     python bench/peers/bare_webhook.py DATABASE_URL SECRET PORT
 
 DATABASE_URL is of PostgreSQL, or a file's name for SQLite. SECRET is that of the signatures.
-`/events?size=N` sends its viewers N bytes once a second.
 """
 
-import asyncio
 import hashlib
 import hmac
 import sqlite3
 import sys
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 
 import psycopg
 import uvicorn
 from fastapi import FastAPI, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import StreamingResponse
 
 
 def postgres(url: str) -> Callable[[str, str, bytes], None]:
@@ -56,34 +52,7 @@ def sqlite(file: str) -> Callable[[str, str, bytes], None]:
 
 def create(insert: Callable[[str, str, bytes], None], secret: str) -> FastAPI:
     """The application."""
-    viewers: dict[asyncio.Queue[bytes], int] = {}
-
-    async def tick() -> None:
-        while True:
-            await asyncio.sleep(1)
-            for queue, size in list(viewers.items()):
-                queue.put_nowait(b"event: update\ndata: %s\n\n" % (b"x" * size))
-
-    @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        task = asyncio.create_task(tick())
-        yield
-        task.cancel()
-
-    app = FastAPI(lifespan=lifespan)
-
-    @app.get("/events")
-    async def events(size: int) -> StreamingResponse:
-        async def updates() -> AsyncIterator[bytes]:
-            queue: asyncio.Queue[bytes] = asyncio.Queue()
-            viewers[queue] = size
-            try:
-                while True:
-                    yield await queue.get()
-            finally:
-                del viewers[queue]
-
-        return StreamingResponse(updates(), media_type="text/event-stream")
+    app = FastAPI()
 
     @app.post("/webhook", status_code=202)
     async def webhook(request: Request) -> dict[str, str]:
