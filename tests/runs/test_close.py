@@ -96,16 +96,6 @@ def test_another_job_does_not_close_the_comment_of_a_run(
     assert "ending=progress" in comment
 
 
-def test_a_job_does_not_close_the_comment_of_another_request(
-    workflow: Workflow, issue: Issue, capsys: pytest.CaptureFixture[str]
-) -> None:
-    workflow.leave_comment(reports.trigger(repository=NAME, number=issue.number))
-    assert workflow.close() == 0
-    assert "Nothing to close" in capsys.readouterr().out
-    [comment] = bodies(issue)
-    assert "ending=progress" in comment
-
-
 @pytest.mark.parametrize(
     ("command", "job"),
     [

@@ -1,6 +1,5 @@
 """What a run reads from its clone before it starts to work."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,13 +71,6 @@ def test_a_model_that_the_operator_has_not_named_is_not_the_agents(tmp_path: Pat
     assert agent.model == "openai/small"
 
 
-def test_the_agent_that_a_slash_calls_does_the_work(tmp_path: Path) -> None:
-    request = run_request(tmp_path)
-    request = replace(request, trigger=request.trigger.model_copy(update={"named": "notes"}))
-    checkout = make_checkout(tmp_path / "calc", {".agents/agents/notes.md": NOTES})
-    assert configured(request, checkout, tmp_path).settings.agent == "notes"
-
-
 def test_a_resumed_run_on_another_branch_trusts_the_files_of_the_default_branch(
     github: GitHubServer, tmp_path: Path
 ) -> None:
@@ -112,13 +104,6 @@ def test_a_resumed_run_has_the_agent_of_its_log_and_not_that_of_the_settings(
         forge = MemoryForge(tmp_path / "issue.md", "")
         made = configure(AcceptedRun(), run_task, cloned, forge, tmp_path)
     assert made.settings.agent == "counter"
-
-
-def test_a_run_has_the_budget_that_its_request_reserves(tmp_path: Path) -> None:
-    checkout = make_checkout(tmp_path / "calc", {"calc.py": "x = 1\n"})
-    request = replace(run_request(tmp_path), budget=0.35)
-    made = configured(request, checkout, tmp_path)
-    assert (made.settings.max_budget, made.max_cost) == (0.35, 0.35)
 
 
 def test_the_path_of_a_key_is_no_secret_and_the_key_is(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from resolver.runs.resuming.continuation import (
 )
 from resolver.runs.resuming.resume import continue_run
 from resolver.storage.earlier_runs import EarlierRun
-from resolver.storage.run_refs import KEPT_RUNS, obsolete_logs, runs_of_issue
 from tests.runs.plain_values import run_log
 from tests.trace import sample
 
@@ -109,14 +108,6 @@ def test_a_continued_run_gets_what_was_asked_for_or_what_a_new_run_has(
     opening = OPENING.model_copy(update={"limits": limits})
     state = State.fold(sample.numbered([opening, *[sample.reply("x")] * replies]))
     assert remaining_allowance(state, limits, asked).iterations == iterations
-
-
-def test_only_the_newest_logs_of_an_issue_are_kept() -> None:
-    runs = [f"20260102-03040{n}-abc123" for n in range(KEPT_RUNS + 2)]
-    assert obsolete_logs(7, runs[-1], runs[:-1]) == tuple(
-        f"{runs_of_issue(7)}{run}" for run in runs[:-KEPT_RUNS]
-    )
-    assert obsolete_logs(7, runs[KEPT_RUNS - 1], runs[: KEPT_RUNS - 1]) == ()
 
 
 def test_the_reason_of_a_stop_is_given_to_the_model_when_the_run_continues(tmp_path: Path) -> None:

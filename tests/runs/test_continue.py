@@ -1,17 +1,15 @@
 """Comments that steer a run of the Action, and runs that go on from the log of an earlier one."""
 
 import json
-from collections.abc import Iterator
+import threading
 from typing import Any
-
-import pytest
 
 from resolver.storage.run_refs import RUNS
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
+from tests.runs.scenario import FIX, REPOSITORY, SUMMARY, Scenario
 
 HALF = bash("printf '\\ndef half(a):\\n    return a / 2\\n' >> calc.py")
 HALVES = finish("Add half to calc\n\nIt divides by two.")
@@ -52,14 +50,7 @@ class Continuing(Scenario):
         return json.dumps(self.endpoint.requests[-1].body)
 
 
-@pytest.fixture
-def scenario(
-    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[Continuing]:
-    made = Continuing(github, command_line, model_endpoint)
-    yield made
-    wire = b"".join(p.read_bytes() for p in command_line.folder.rglob("*") if p.is_file())
-    assert made.token.encode() not in wire, "the token was written to a file"
+SCENARIO = Continuing
 
 
 def events_of(done: Ended) -> list[dict[str, Any]]:
@@ -115,3 +106,32 @@ def test_a_run_continues_after_its_limit_and_a_fresh_request_adds_to_its_pull_re
     [addition] = pull.comments
     assert f"as requested in #{scenario.issue.number}." in addition.body
     assert "It divides by two." in addition.body
+
+
+RISKY = "sed -i 's/a - b/a + b/' calc.py"
+
+
+def test_a_decision_reaches_the_run_that_waits(scenario: Continuing) -> None:
+    """A whole run, because the comment has to reach it in another thread while it waits."""
+    scenario.endpoint.script(bash(RISKY, security_risk="HIGH"), finish(SUMMARY))
+
+    ended = threading.Event()
+
+    def watch() -> None:
+        while not ended.wait(0.1):
+            if "Resolver is **waiting for approval**" in scenario.last_comment():
+                scenario.github.advance(2)
+                scenario.github.add_comment(scenario.issue, "@agent approve", "mona")
+                return
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    done = scenario.ask("@agent please fix this", RESOLVER_CONFIRMATION="risky")
+    ended.set()
+    watching.join()
+    assert done.exit_code == 0, done.stdout + done.stderr
+    [answer] = [e for e in events_of(done) if e["kind"] == "confirmation_answered"]
+    assert answer["approved"] is True
+    assert len(scenario.bot_comments()) == 1
+    [comment] = [c for c in scenario.issue.comments if c.body.startswith("@agent approve")]
+    assert [r.content for r in comment.reactions] == ["+1"]

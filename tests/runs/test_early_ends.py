@@ -67,9 +67,3 @@ def test_a_run_whose_commit_was_pushed_is_only_reported(tmp_path: Path) -> None:
     [report] = forge.reports
     assert report.ending is Ending.PULL_REQUEST and report.pull_request == PULL
     assert report.publication.repeated and report.publication.commit == "d" * 40
-
-
-def test_no_branches_are_read_for_a_person_who_may_not_start_work(tmp_path: Path) -> None:
-    forge = ForgeWithPushedWork(tmp_path / "issue.md", "main", level="read")
-    assert run_pipeline(run_request(tmp_path), forge).exit_code == 5
-    assert forge.requests == []

@@ -5,23 +5,14 @@ Whole runs, because comment, outputs, summary, log and exit code of each ending 
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.attacks.canaries import files_below, leaks
-from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import Answer, ModelEndpoint, error
-from tests.parts.runs import MODEL_KEY, CommandLine, Ended, finish
-from tests.runs.test_github import FIX, SUMMARY, Scenario
-
-
-@pytest.fixture
-def scenario(
-    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[Scenario]:
-    yield Scenario(github, command_line, model_endpoint)
+from tests.parts.model_endpoint import Answer, error
+from tests.parts.runs import MODEL_KEY, Ended, finish
+from tests.runs.scenario import FIX, SUMMARY, Scenario
 
 
 def ending(body: str) -> str:

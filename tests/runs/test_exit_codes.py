@@ -71,8 +71,3 @@ def test_an_update_without_an_agent_is_done_or_was_not_needed(
     values = values.with_value(replace(values.prepared, update=update))
     executed = ExecutedRun(reports.outcome(), UNCHANGED)
     assert _exit_code(values.with_value(executed)) == expected
-
-
-def test_a_request_that_an_earlier_run_has_handled_is_done(tmp_path: Path) -> None:
-    values = executed_values(run_request(tmp_path))
-    assert _exit_code(values.with_value(ExecutedRun(reports.outcome(), UNCHANGED))) == 0

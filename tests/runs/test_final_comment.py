@@ -131,18 +131,6 @@ def test_an_error_of_the_machine_is_reported_as_one(error: OSError, what: str) -
     assert ("free some disk space" in failure.next_step) is (error.errno != EIO)
 
 
-@pytest.mark.parametrize("publish", [True, False])
-def test_a_run_that_could_not_start_says_why_if_it_may_write(tmp_path: Path, publish: bool) -> None:
-    request, forge = replace(run_request(tmp_path), publish=publish), MemoryForge()
-    error = UsageError("the setting `image` is wrong", "correct it")
-    result = abandon_run(request, request.load_settings({}), forge, error)
-    assert result.exit_code == UsageError.exit_code
-    assert forge.acknowledged == [request.trigger] * publish
-    assert [report.failure.what for report in forge.reports if report.failure] == (
-        ["the setting `image` is wrong"] * publish
-    )
-
-
 def test_a_person_without_permission_does_not_see_why_a_run_could_not_start(tmp_path: Path) -> None:
     request, forge = run_request(tmp_path), MemoryForge(level="read")
     error = UsageError("the setting `image` is wrong", "correct it")

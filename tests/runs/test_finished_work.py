@@ -63,14 +63,6 @@ def test_a_resumed_run_looks_for_a_commit_on_an_existing_branch_again_when_it_pu
     assert find_finished_work(resumed(request_on_issue), added) is None
 
 
-def test_a_dry_run_and_a_first_run_use_no_earlier_work(
-    request_on_issue: RunRequest, tmp_path: Path
-) -> None:
-    dry = replace(request_on_issue, publish=False)
-    assert find_finished_work(dry, EarlierWorkForge(tmp_path, PUBLISHED)) is None
-    assert find_finished_work(request_on_issue, EarlierWorkForge(tmp_path, None)) is None
-
-
 @pytest.mark.parametrize("find", [find_finished_work, find_pushed_work])
 def test_replies_of_a_review_that_may_be_missing_are_pointed_out(
     request_on_issue: RunRequest,

@@ -1,13 +1,6 @@
 """`@agent help` in an Action's job: one comment, and no run."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import CommandLine
-from tests.runs.test_github import REPOSITORY, Scenario
+from tests.runs.scenario import REPOSITORY, Scenario
 
 NOTES = """---
 name: release-notes
@@ -26,13 +19,6 @@ AGENTS = {
     ".agents/agents/notes.md": NOTES,
     ".agents/agents/counter.md": COUNTER,
 }
-
-
-@pytest.fixture
-def scenario(
-    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[Scenario]:
-    yield Scenario(github, command_line, model_endpoint)
 
 
 def test_help_says_what_can_be_asked_and_starts_no_run(scenario: Scenario) -> None:

@@ -15,19 +15,6 @@ from tests.runs.test_slash_commands import trigger
 SKILL = {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nHOUSE-WORD"}
 
 
-@pytest.mark.parametrize("is_private", [True, False])
-def test_skills_of_the_owner_are_read_if_the_run_may_read_them(
-    github: GitHubServer, tmp_path: Path, is_private: bool
-) -> None:
-    """The owner has no repository `.agents`, which is no error."""
-    github.create_repository("octo/calc", {"calc.py": "x = 1\n"})
-    github.create_repository("octo/.github", SKILL, private=is_private)
-    settings = load_settings({}, {"GITHUB_SERVER_URL": github.server_url}, {})
-    workspace = Workspace.clone(settings.clone_url("octo/calc"), tmp_path / "clone")
-    known = read_knowledge(workspace, settings, on("octo/calc"), None, tmp_path, lambda: True)
-    assert (known.library.skill("house") is None) is is_private
-
-
 @pytest.mark.parametrize("says_so", [True, False])
 @pytest.mark.parametrize("is_private", [True, False])
 def test_private_skills_are_for_private_repositories(

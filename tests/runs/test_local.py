@@ -167,24 +167,6 @@ def test_a_dry_run_at_its_limit_is_completed_and_published_by_the_commands_that_
     assert len(model_endpoint.requests) == asked
 
 
-@pytest.mark.parametrize(
-    ("args", "says", "next_step"),
-    [
-        (["nonsense"], "'nonsense' is not an issue", "OWNER/NAME#N"),
-        ([".", "--resume", "folder"], "--resume", "--resume"),
-        ([".", "--issue", "/dev/null", "--max-iterations", "0"], "--max-iterations", "settings.md"),
-    ],
-)
-def test_a_wrong_command_line_is_exit_code_2_with_what_to_do(
-    command_line: CommandLine, args: list[str], says: str, next_step: str
-) -> None:
-    done = command_line.call("resolve", *args)
-    assert done.exit_code == 2, done.stderr
-    assert says in done.stderr
-    assert next_step in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_run_continues_in_a_new_sandbox_when_its_sandbox_is_killed(
     command_line: CommandLine, model_endpoint: ModelEndpoint, checkout: Path
 ) -> None:

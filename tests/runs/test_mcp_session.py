@@ -62,13 +62,6 @@ def test_servers_that_do_not_start_are_warnings_of_the_run_and_its_log(log: RunL
     assert logged == opened.warnings
 
 
-def test_without_a_browser_no_tool_is_offered_and_the_run_says_so(log: RunLog) -> None:
-    with session(log, browser_image="some/image") as opened:
-        assert opened.tools == ()
-    [warning] = opened.warnings
-    assert "browser_image" in warning
-
-
 def recorded(*answers: str) -> tuple[Event, ...]:
     """Return a recording in which the same call was answered so, one answer after the other."""
     events: list[Event] = [sample.started(), SystemPrompt(content="", mcp_tools=(ADD,))]

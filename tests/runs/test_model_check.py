@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from resolver.config.settings import Settings, load_settings
-from resolver.errors import ModelAuthError, ModelError
+from resolver.errors import ModelAuthError
 from resolver.events.lifecycle import ServiceReplied, StageCompleted
 from resolver.events.run_log import RunLog
 from resolver.models.run import RunLimits
@@ -61,14 +61,6 @@ def test_the_reply_to_the_check_is_logged_with_its_cost(
     assert log.state.iterations == 0
 
 
-def test_an_unknown_model_ends_a_run_that_has_no_other(
-    model_endpoint: ModelEndpoint, log: RunLog
-) -> None:
-    model_endpoint.readiness = UNKNOWN
-    with pytest.raises(ModelError, match="the model is not known there"):
-        check(settings(model_endpoint), log)
-
-
 def test_a_fallback_stands_in_for_an_unknown_model_but_not_for_a_refused_key(
     model_endpoint: ModelEndpoint, log: RunLog
 ) -> None:
@@ -80,14 +72,6 @@ def test_a_fallback_stands_in_for_an_unknown_model_but_not_for_a_refused_key(
     model_endpoint.readiness = REFUSED
     with pytest.raises(ModelAuthError):
         check(given, log)
-
-
-@pytest.mark.parametrize("model", ["scripted:replies.yml", "replay:events.jsonl"])
-def test_a_script_and_a_recording_need_no_check(
-    model_endpoint: ModelEndpoint, log: RunLog, model: str
-) -> None:
-    assert check(settings(model_endpoint, LLM_MODEL=model), log) == ["run_started"]
-    assert (model_endpoint.checks, model_endpoint.requests) == ([], [])
 
 
 def test_a_refused_key_ends_a_run_before_its_sandbox(

@@ -7,9 +7,7 @@ from typing import Any
 
 from tests.parts.model_endpoint import Answer
 from tests.parts.runs import finish
-from tests.runs.test_github import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario, scenario
-
-__all__ = ["scenario"]
+from tests.runs.scenario import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario
 
 NEW_NAME = "octo/renamed"
 

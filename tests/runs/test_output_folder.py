@@ -29,12 +29,6 @@ def test_a_resumed_run_keeps_its_files_where_they_are(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["patch.diff"]
 
 
-def test_files_of_others_stay_where_they_are(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    Output(tmp_path).close()
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-
-
 @pytest.mark.parametrize(
     ("environment", "folder"),
     [

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.config.settings import Settings, load_settings
+from resolver.config.settings import Settings
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.models import preload_models
@@ -18,16 +18,6 @@ from tests.runs.plain_values import run_request
 def job(tmp_path: Path) -> RunRequest:
     """A run on an issue that does not exist, which ends before it asks a model."""
     return replace(run_request(tmp_path, LLM_MODEL="gpt-4o"), publish=False)
-
-
-def test_a_script_that_is_missing_is_named_before_anything_is_started(
-    job: RunRequest, tmp_path: Path
-) -> None:
-    settings = {"model": f"scripted:{tmp_path}/nosuch.yaml"}
-    job = replace(job, load_settings=lambda repository: load_settings(settings, {}, repository))
-    result = run_pipeline(job, MemoryForge(tmp_path / "none.md", "main"))
-    assert result.exit_code == 2 and result.failure is not None
-    assert result.failure.what == f"{tmp_path}/nosuch.yaml can't be read: No such file or directory"
 
 
 def test_a_run_that_may_start_loads_its_model(job: RunRequest, tmp_path: Path) -> None:

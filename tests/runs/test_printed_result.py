@@ -1,7 +1,6 @@
 """What a terminal shows when a run has ended, from plain values of the stages."""
 
 import io
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ from rich.console import Console
 
 from resolver.github.comments.report import RunFailure
 from resolver.models.pull_request import PublishedReview
-from resolver.models.run import Outcome, Publication, RunState, TriggerKind
+from resolver.models.run import Publication
 from resolver.runs.reporting import build_report, outcome_file_of, print_result
 from resolver.runs.stages import ExecutedRun, OpenedLog, PublishedRun, RunResult, StageValues
 from tests.github import reports
@@ -55,26 +54,6 @@ def test_a_change_that_is_kept_can_be_published_unless_the_policy_has_refused_it
     refused = printed(values, failure=policy, publishable=True)
     assert "it adds a credential" in refused and command not in refused
     assert command not in printed(values, failure=outage)
-
-
-def waiting(values: StageValues, kind: TriggerKind) -> StageValues:
-    """The values of a run that ended while an action waited for approval."""
-    outcome: Outcome = reports.outcome(
-        state=RunState.AWAITING_CONFIRMATION, reason="Nobody could be asked"
-    )
-    trigger = values.request.trigger.model_copy(update={"kind": kind})
-    values = replace(values, request=replace(values.request, trigger=trigger))
-    return values.with_value(ExecutedRun(outcome, reports.patch()))
-
-
-def test_on_a_local_checkout_the_command_that_allows_a_waiting_action_is_shown(
-    values: StageValues,
-) -> None:
-    command = "RESOLVER_CONFIRMATION=never resolver resolve --resume"
-    shown = printed(waiting(values, TriggerKind.LOCAL))
-    assert "Nobody could be asked" in shown
-    assert f"{command} {values.request.output.folder}" in shown
-    assert command not in printed(waiting(values, TriggerKind.ISSUE_COMMENT))
 
 
 def test_a_review_is_shown_with_its_page_or_else_with_its_file(values: StageValues) -> None:

@@ -6,25 +6,13 @@ Whole runs, because the comment has to follow the work, and to outlive a process
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
-from tests.parts.runs import CommandLine, bash, finish
+from tests.parts.model_endpoint import Answer, tool_call
+from tests.parts.runs import bash, finish
 from tests.parts.waiting import until
-from tests.runs.test_github import FIX, SUMMARY, Scenario
-
-
-@pytest.fixture
-def scenario(
-    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[Scenario]:
-    made = Scenario(github, command_line, model_endpoint)
-    made.line.environment["RESOLVER_PACE"] = '{"progress_interval": 1, "write_interval": 0}'
-    yield made
+from tests.runs.scenario import FIX, SUMMARY, Scenario
 
 
 def checklist(body: str) -> str:
@@ -73,6 +61,7 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
     scenario: Scenario,
 ) -> None:
     """A whole run: the story of the progress comment, which another thread edits meanwhile."""
+    scenario.line.environment["RESOLVER_PACE"] = '{"progress_interval": 1, "write_interval": 0}'
     seen = Seen(scenario)
     plan = tool_call("plan", {"items": [{"title": "Find @mona's bug", "status": "doing"}]})
     scenario.endpoint.answer_with(

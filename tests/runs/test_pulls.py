@@ -4,16 +4,13 @@ tests/publishing decides what happens to a change where the branch has moved, is
 a fork.
 """
 
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish
-from tests.runs.test_github import Scenario
+from tests.runs.scenario import Scenario
 
 UPSTREAM = "octo/calc"
 LINES = "".join(f"# line {n}\n" for n in range(1, 31))
@@ -57,14 +54,7 @@ class PullScenario(Scenario):
         return "\n".join(str(m["content"]) for m in body["messages"])
 
 
-@pytest.fixture
-def scenario(
-    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[PullScenario]:
-    made = PullScenario(github, command_line, model_endpoint)
-    yield made
-    wire = b"".join(p.read_bytes() for p in command_line.folder.rglob("*") if p.is_file())
-    assert made.token.encode() not in wire, "the token was written to a file"
+SCENARIO = PullScenario
 
 
 def right(done: Ended) -> None:

@@ -4,7 +4,6 @@ Whole runs, because the ledger is written before and after the work of each, and
 """
 
 import subprocess
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +14,7 @@ from resolver.storage.ledger_ref import FILE, REF
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, finish
-from tests.runs.test_github import FIX, SUMMARY, Scenario
+from tests.runs.scenario import FIX, SUMMARY, Scenario
 
 
 class GuardedScenario(Scenario):
@@ -43,11 +42,7 @@ class GuardedScenario(Scenario):
         self.endpoint.script(*more, finish("There is nothing to do.", completed=True))
 
 
-@pytest.fixture
-def scenario(
-    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[GuardedScenario]:
-    yield GuardedScenario(github, command_line, model_endpoint)
+SCENARIO = GuardedScenario
 
 
 def test_a_run_is_reserved_before_its_work_and_recorded_after_it(scenario: GuardedScenario) -> None:

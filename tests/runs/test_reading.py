@@ -10,9 +10,7 @@ import pytest
 from tests.github.test_image_head import png
 from tests.parts.model_endpoint import Answer
 from tests.parts.runs import Ended, finish
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario, scenario
-
-__all__ = ["scenario"]
+from tests.runs.scenario import FIX, REPOSITORY, SUMMARY, Scenario
 
 PICTURE = png(8, 6) + bytes(50)
 SEEING = "openai/gpt-4o"

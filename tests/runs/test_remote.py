@@ -65,6 +65,12 @@ def test_without_an_address_there_is_no_remote_runtime() -> None:
         runtime_kind(load_settings({}, {"RESOLVER_RUNTIME": "remote"}), open_host({}))
 
 
+def test_an_engine_behind_ssh_is_refused_with_the_way_to_reach_it() -> None:
+    with pytest.raises(SandboxError, match=r"ssh://me@engine\.example\.org") as refused:
+        connect_engine({"DOCKER_HOST": "ssh://me@engine.example.org"})
+    assert "ssh -N -L" in refused.value.next_step
+
+
 @pytest.mark.parametrize(
     ("address", "verifies"),
     [("tcp://engine.example.org:2376", True), ("unix:///run/engine.sock", False)],
@@ -74,9 +80,3 @@ def test_an_engine_over_tcp_has_to_show_a_certificate(address: str, verifies: bo
     found = engine_environment(load_settings({"runtime": "remote"}, {}), environment)
     assert environment.items() <= found.items()
     assert ("DOCKER_TLS_VERIFY" in found) is verifies
-
-
-def test_an_engine_behind_ssh_is_refused_with_the_way_to_reach_it() -> None:
-    with pytest.raises(SandboxError, match=r"ssh://me@engine\.example\.org") as refused:
-        connect_engine({"DOCKER_HOST": "ssh://me@engine.example.org"})
-    assert "ssh -N -L" in refused.value.next_step

@@ -14,14 +14,12 @@ from resolver.models.run import (
     ExportedChange,
     Patch,
     Publication,
-    ResolvedConflict,
     RunState,
     UnverifiedReason,
 )
 from resolver.runs.reporting import (
     build_report,
     can_be_published,
-    execution_warnings,
     find_missing_verification,
     is_answer_run,
     is_review_run,
@@ -34,7 +32,6 @@ from tests.github import reports
 from tests.runs.plain_values import (
     PULL,
     executed_values,
-    prepared_run,
     published_values,
     run_log,
     run_request,
@@ -106,13 +103,6 @@ def test_only_complete_and_verified_work_lacks_nothing(
     assert find_missing_verification(values) == expected
 
 
-def test_a_conflict_that_nobody_edited_counts_more_than_passed_checks(values: StageValues) -> None:
-    conflicts = (ResolvedConflict(path="a.py", kept="ours", untouched=True),)
-    values = values.with_value(reports.verification())
-    values = values.with_value(PublishedRun(Publication(how="updated", conflicts=conflicts)))
-    assert find_missing_verification(values) == "unedited_conflict"
-
-
 def test_an_outage_is_found_in_the_failure_the_outcome_and_the_comment(
     values: StageValues,
 ) -> None:
@@ -158,52 +148,12 @@ def test_a_change_is_public_once_it_has_its_branch_and_its_pull_request(
     assert not can_be_published(published_values(values), failure)
 
 
-def test_the_outcome_file_puts_the_failure_before_the_agents_outcome(values: StageValues) -> None:
-    failure = RunFailure(kind="policy", what="a protected file", next_step="ask the owner")
-    written = outcome_file_of(values, values.publication, failure, 1)
-    assert (written.reason, written.next_step) == ("a protected file", "ask the owner")
-    finished = outcome_file_of(values, values.publication, None, 0)
-    assert (finished.state, finished.next_step) == (RunState.FINISHED, "")
-
-
-@pytest.mark.parametrize(
-    ("agent", "answers"),
-    [("ReadOnlyAgent", True), ("ReviewerAgent", True), ("CodeActAgent", False)],
-)
-def test_the_agent_that_the_log_began_with_decides_if_a_run_is_an_answer(
-    values: StageValues, tmp_path: Path, agent: str, answers: bool
-) -> None:
-    assert not is_answer_run(values), "it has no log yet"
-    with run_log(tmp_path / "events.jsonl") as log:
-        log.stream.add(sample.started().model_copy(update={"agent": agent}))
-        assert is_answer_run(values.with_value(OpenedLog(log))) is answers
-
-
 def test_an_answer_that_came_with_a_change_is_published_with_it(values: StageValues) -> None:
     """`why not fix this?`: the agent answers, and leaves its edit. Nothing is thrown away."""
     outcome = reports.outcome(declined="answered")
     unchanged = Patch(base="a" * 40, tree="b" * 40)
     assert is_answer_run(values.with_value(ExecutedRun(outcome, unchanged)))
     assert not is_answer_run(values.with_value(ExecutedRun(outcome, reports.patch())))
-
-
-def test_files_that_the_change_does_not_contain_are_named_with_the_reason(
-    values: StageValues,
-) -> None:
-    change = ExportedChange(
-        commit="c" * 40, tree="b" * 40, generated=("__pycache__/",), left_out=("locked",)
-    )
-    # The secret keeps the change, which is in no clone here, from being read.
-    executed = ExecutedRun(
-        reports.outcome(), reports.patch(), change=change, files_with_secrets=("a.py",)
-    )
-    with run_log(values.request.output.log) as log:
-        warnings = execution_warnings(prepared_run(values.request), executed, log, False)
-        rejected, generated = warnings
-    assert rejected.startswith("Left out of the change, because git can't add it")
-    assert rejected.endswith(": locked.")
-    assert generated.startswith("Left out of the change, because it is a cache or build output")
-    assert "with that name: __pycache__/. Add such files to `.gitignore`" in generated
 
 
 @pytest.mark.parametrize(

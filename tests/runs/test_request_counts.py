@@ -6,15 +6,13 @@ are edits of progress and polls for comments, of which a run has as many as it i
 
 from typing import Any
 
-import pytest
-
 from tests.action.scenario import ACTIONS, permissions
 from tests.parts.events import Events
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, bash, finish
-from tests.runs.test_github import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario
+from tests.runs.scenario import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario
 
 
 class CountedScenario(Scenario):
@@ -57,11 +55,7 @@ class CountedScenario(Scenario):
         assert not [line for line in shown if not line.endswith((" 200", " 201", " 302"))]
 
 
-@pytest.fixture
-def scenario(
-    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> CountedScenario:
-    return CountedScenario(github, command_line, model_endpoint)
+SCENARIO = CountedScenario
 
 
 def test_a_question_is_answered_with_few_requests(scenario: CountedScenario) -> None:

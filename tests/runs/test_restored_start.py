@@ -57,17 +57,6 @@ def test_a_resumed_log_keeps_agent_and_dialect_and_skips_the_replies_that_it_has
     assert remaining == ["0 run_started", "2 service_replied", "3 model_replied"]
 
 
-def test_the_first_message_has_the_template_and_the_subjects_that_the_run_has_read() -> None:
-    conventions = Conventions(subjects=("fix(calc): a",), template="## What\n\nDescribe it.\n")
-    settings = load_settings({}, {})
-    workspace = SimpleNamespace(base="a" * 40, pull_diff=lambda _: "")
-    prepared: Any = SimpleNamespace(
-        task=OPENING.task, conventions=conventions, agents=Definitions(), workspace=workspace
-    )
-    prompt = _render_task_prompt(prepared, settings, "/workspace", State())
-    assert "## What\n\nDescribe it." in prompt and "fix(calc): a" in prompt
-
-
 @pytest.mark.parametrize(
     ("agent", "asked"),
     [

@@ -63,15 +63,6 @@ def test_the_log_says_why_and_for_whom_a_run_is_resumed(
     assert (resumed.reason, resumed.by) == (reason, "mona" if continuation else "")
 
 
-def test_a_run_that_was_interrupted_after_it_continued_another_one_was_interrupted(
-    log: RunLog,
-) -> None:
-    for _ in range(2):
-        resume_run(log, RUN, CONTINUATION, ended=False)
-    reasons = [event.reason for event in log.state.events if isinstance(event, Resumed)]
-    assert reasons == ["continues run run-1", "the run was interrupted and continues"]
-
-
 def test_limits_that_a_person_gave_replace_those_of_the_log_once(log: RunLog) -> None:
     count = len(log.state.events)
     unchanged_limits = log.state.limits
@@ -111,16 +102,6 @@ def test_an_ended_run_gets_the_persons_text_once_and_runs_again(
     assert messages(log) == [message]
 
 
-def test_a_run_that_asked_something_gets_the_answer(log: RunLog) -> None:
-    """A message ends the wait: see the tests of the controller."""
-    ended_in(log, RunState.AWAITING_USER_INPUT)
-    for _ in range(2):  # a process that was killed here is followed by another one
-        continue_run(log, RUN, Continuation(run="run-1", message="The one in calc.py"), MAX)
-    [message] = messages(log)
-    assert "\nThe one in calc.py\n" in message
-    assert log.state.run_state is RunState.AWAITING_USER_INPUT
-
-
 def test_the_extension_raises_the_limits_of_the_log_once(log: RunLog) -> None:
     ended_in(log, RunState.LIMIT)
     before = log.state.limits.max_iterations
@@ -128,12 +109,6 @@ def test_the_extension_raises_the_limits_of_the_log_once(log: RunLog) -> None:
     for _ in range(2):
         continue_run(log, RUN, continuation, MAX)
     assert log.state.limits.max_iterations == before + 5
-
-
-def test_publishing_earlier_work_lets_no_agent_run(log: RunLog) -> None:
-    ended_in(log, RunState.FINISHED)
-    continue_run(log, RUN, Continuation(run="run-1", publishes=True), MAX)
-    assert messages(log) == [] and log.is_done
 
 
 @pytest.mark.parametrize(

@@ -24,13 +24,11 @@ from resolver.models.pull_request import (
     ThreadRequest,
 )
 from resolver.models.run import ExportedChange, Patch, RunState
-from resolver.publishing.review import append_remarks
 from resolver.runs.execute import _separately_answered_threads
 from resolver.runs.pipeline import (
     _answer_threads,
     _execute,
     _publish,
-    _publish_review,
 )
 from resolver.runs.prepare import load_task
 from resolver.runs.stages import ExecutedRun, OpenedLog, RunRequest, StageValues
@@ -129,41 +127,23 @@ def pull_request_values(request: RunRequest, **settings: Any) -> StageValues:
     return executed_values(request).with_value(prepared)
 
 
-@pytest.mark.parametrize("publish", [True, False])
-def test_a_review_is_written_to_the_output_and_published_only_where_it_is_wanted(
-    tmp_path: Path, publish: bool
+@pytest.mark.parametrize(
+    ("publish", "agent", "state", "published"),
+    [
+        (True, "ReviewerAgent", RunState.FINISHED, 1),
+        (False, "ReviewerAgent", RunState.FINISHED, 0),
+        (True, "ReviewerAgent", RunState.LIMIT, 0),
+        (True, "ReadOnlyAgent", RunState.FINISHED, 0),
+    ],
+)
+def test_only_a_review_that_was_finished_is_published_and_only_where_it_is_wanted(
+    tmp_path: Path, publish: bool, agent: str, state: RunState, published: int
 ) -> None:
     request = replace(run_request(tmp_path), publish=publish)
     values = pull_request_values(request)
-    assert values.prepared is not None
-    forge = ReviewForge(tmp_path)
-    with run_log(tmp_path / "events.jsonl") as log:
-        log.stream.add(ReviewComment(path="a.py", line=2, body="This rounds down."))
-        log.stream.add(Finish(message="It halves.", verdict="approve"))
-        published = _publish_review(values, values.prepared, log, forge)
-    assert len(forge.noted) == publish
-    review = published.publication.review
-    assert review is not None and (review.placed, review.url) == (1, "")
-    text = (request.output.folder / "review.md").read_text()
-    assert "Fixed the parser." in text and "This rounds down." in text and "`a.py:2`" in text
-
-
-@pytest.mark.parametrize(
-    ("agent", "state", "published"),
-    [
-        ("ReviewerAgent", RunState.FINISHED, 1),
-        ("ReviewerAgent", RunState.LIMIT, 0),
-        ("ReviewerAgent", RunState.ERROR, 0),
-        ("ReadOnlyAgent", RunState.FINISHED, 0),
-    ],
-)
-def test_only_a_review_that_was_finished_is_published(
-    tmp_path: Path, agent: str, state: RunState, published: int
-) -> None:
-    values = pull_request_values(run_request(tmp_path))
     prepared, forge = values.prepared, ReviewForge(tmp_path)
     assert prepared is not None
-    executed = ExecutedRun(reports.outcome(state=state), reports.patch())
+    executed = ExecutedRun(reports.outcome("It halves.", state=state), reports.patch())
     opening = sample.started()
     task = opening.task.model_copy(update={"pull": prepared.workspace.pull})
     with run_log(tmp_path / "events.jsonl") as log:
@@ -172,7 +152,11 @@ def test_only_a_review_that_was_finished_is_published(
         values = values.with_value(OpenedLog(log)).with_value(executed)
         *_, last = _publish(values, prepared, executed, log, forge)
     assert [len(review.inline_comments) for review in forge.noted] == [1] * published
-    assert (last.publication.review is not None) is bool(published)
+    is_review = agent == "ReviewerAgent" and state is RunState.FINISHED
+    assert (last.publication.review is not None) is is_review
+    text = request.output.folder / "review.md"
+    assert text.exists() is is_review
+    assert not is_review or "`a.py:2`" in text.read_text()
 
 
 class ChangedWorkspace(Workspace):
@@ -211,27 +195,6 @@ def test_an_answer_has_links_and_the_comments_of_a_review_but_nothing_of_the_wor
     page = f"https://github.com/{request.trigger.repository}/blob/{workspace.base}/a.py"
     assert executed.outcome.message.startswith(message.format(page=page))
     assert [file.path for file in executed.patch.files] == files
-
-
-@pytest.mark.parametrize(
-    ("agent", "pull", "is_shown"),
-    [
-        ("ReviewerAgent", None, True),
-        ("ReadOnlyAgent", None, False),
-        ("ReviewerAgent", PullRequestContext(number=2, head="a" * 40, base_branch="main"), False),
-    ],
-)
-def test_the_comments_of_a_review_without_a_pull_request_are_in_its_message(
-    tmp_path: Path, agent: str, pull: PullRequestContext | None, is_shown: bool
-) -> None:
-    opening = sample.started()
-    task = opening.task.model_copy(update={"pull": pull})
-    with run_log(tmp_path / "events.jsonl") as log:
-        assert append_remarks(reports.outcome(), log) == reports.outcome(), "nothing has started"
-        log.stream.add(opening.model_copy(update={"agent": agent, "task": task}))
-        log.stream.add(ReviewComment(path="a.py", line=3, body="This rounds down."))
-        message = append_remarks(reports.outcome("Two things."), log).message
-    assert ("This rounds down." in message) is is_shown and "Two things." in message
 
 
 def test_a_resumed_review_is_of_the_commit_that_its_log_names(tmp_path: Path) -> None:

@@ -141,19 +141,8 @@ def test_the_most_important_come_first_and_the_rest_is_counted() -> None:
     assert found.left_out == 1
 
 
-def test_names_that_people_gave_hide_nothing_either() -> None:
-    said = thread("eve", "x").model_copy(update={"path": "a\u202ey.py"})
-    seen = readable_pull_request(pull(said).model_copy(update={"head_branch": "fix\u200b"}))
-    assert (seen.head_branch, seen.threads[0].path) == ("fix[U+200B]", "a[U+202E]y.py")
-
-
 def comment(line: int, body: str = "x") -> a.ReviewComment:
     return a.ReviewComment(path="a.py", line=line, body=body)
-
-
-def test_of_comments_on_the_same_lines_the_last_counts() -> None:
-    found = review_remarks([comment(5, "one"), comment(6, "two"), comment(5, "three")])
-    assert [r.body for r in found] == ["two", "three"]
 
 
 def test_what_an_earlier_review_was_ended_with_is_not_said_again() -> None:
@@ -163,5 +152,7 @@ def test_what_an_earlier_review_was_ended_with_is_not_said_again() -> None:
     assert review_remarks([*log[:2], log[3]]) == []
 
 
-def test_without_a_pull_request_a_comment_is_only_noted() -> None:
-    assert review_comment_handler(None)(comment(5)).content == "Noted."
+def test_names_that_people_gave_hide_nothing_either() -> None:
+    said = thread("eve", "x").model_copy(update={"path": "a\u202ey.py"})
+    seen = readable_pull_request(pull(said).model_copy(update={"head_branch": "fix\u200b"}))
+    assert (seen.head_branch, seen.threads[0].path) == ("fix[U+200B]", "a[U+202E]y.py")

@@ -4,16 +4,13 @@ Whole runs, because the review is of one commit from the request to GitHub's pag
 pushed meanwhile.
 """
 
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue, Review
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine
-from tests.runs.test_github import Scenario
+from tests.runs.scenario import Scenario
 
 UPSTREAM = "octo/calc"
 FORK = "zoe/calc"
@@ -63,11 +60,7 @@ class ReviewScenario(Scenario):
         return "\n".join(str(m["content"]) for m in body["messages"])
 
 
-@pytest.fixture
-def scenario(
-    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[ReviewScenario]:
-    yield ReviewScenario(github, command_line, model_endpoint)
+SCENARIO = ReviewScenario
 
 
 def test_the_command_line_reviews_and_publishes_once_at_the_head_where_it_is_wanted(

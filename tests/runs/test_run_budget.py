@@ -48,11 +48,6 @@ def test_the_budget_is_cut_to_the_least_that_is_left_and_the_run_says_so(
     assert "The budget of this run was reduced to $0.35" in warning
 
 
-def test_a_budget_that_is_less_than_what_is_left_stays(tmp_path: Path) -> None:
-    kept = _within_budget(run_with(3.0, tmp_path), AcceptedRun(), None)
-    assert (kept.settings.max_budget, kept.max_cost, kept.warnings) == (2.0, 3.0, ())
-
-
 def test_what_is_left_comes_on_top_of_what_the_log_has_cost(tmp_path: Path, log: RunLog) -> None:
     cut = _within_budget(run_with(0.25, tmp_path), AcceptedRun(), log)
     assert cut.max_cost == pytest.approx(0.55)

@@ -8,7 +8,6 @@ from resolver.config.settings import Settings, load_settings
 from resolver.controller.control import Control
 from resolver.errors import (
     ContextWindowExceeded,
-    ModelAuthError,
     ModelError,
     ReplayExhausted,
     UsageError,
@@ -26,7 +25,7 @@ from resolver.events.stream import EventStream, utc_now
 from resolver.models.run import Completion
 from resolver.runs.wiring.models import ModelOpener, open_models, service_config
 from resolver.security.redaction import Redactor
-from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
+from tests.parts.model_endpoint import Answer, ModelEndpoint, reply
 
 HELLO: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
 KEY = "sk-main-0123456789abcdef"
@@ -95,71 +94,45 @@ def test_what_a_service_does_not_name_is_as_the_runs_own(model_endpoint: ModelEn
     assert {r.headers["authorization"] for r in model_endpoint.requests} == {f"Bearer {KEY}"}
 
 
-def test_a_service_at_another_address_is_sent_no_key_but_its_own(
-    model_endpoint: ModelEndpoint,
+ELSEWHERE = "base_url: 'http://127.0.0.1:9/v1'"
+
+
+@pytest.mark.parametrize(
+    ("services", "key", "set_by"),
+    [
+        ("{condenser: openai/small}", KEY, "LLM_API_KEY"),
+        # A service at another address or of another provider is sent no key but its own.
+        (f"{{condenser: {{{ELSEWHERE}}}}}", None, "RESOLVER_SERVICES (condenser)"),
+        (f"{{condenser: {{{ELSEWHERE}, api_key: {OTHER_KEY}}}}}", OTHER_KEY, "RESOLVER_SERVICES"),
+        ("{condenser: anthropic/x}", None, "ANTHROPIC_API_KEY"),
+        ("{condenser: bedrock/x}", None, "AWS_ACCESS_KEY_ID"),
+    ],
+)
+def test_a_service_has_the_runs_key_only_for_the_runs_own_provider(
+    services: str, key: str | None, set_by: str
 ) -> None:
-    answer_by_name(model_endpoint)
-    for services, sent in (
-        (f"{{condenser: {{base_url: '{model_endpoint.url}'}}}}", "none"),
-        (f"{{condenser: {{base_url: '{model_endpoint.url}', api_key: {OTHER_KEY}}}}}", OTHER_KEY),
-    ):
-        scenario = Scenario(settings(services, LLM_BASE_URL="http://127.0.0.1:9/v1"))
-        scenario.open_model(scenario.stream, "condenser").complete(HELLO)
-        assert model_endpoint.requests[-1].headers["authorization"] == f"Bearer {sent}"
+    given = settings(services, LLM_MODEL="openai/main", LLM_BASE_URL="http://127.0.0.1:8/v1")
+    config, _ = service_config(given, "condenser")
+    found = config.api_key.get_secret_value() if config.api_key else None
+    assert found == key
+    assert set_by in config.set_by.api_key
 
 
-def test_a_service_of_another_provider_has_that_providers_own_key() -> None:
-    config, _ = service_config(
-        settings("{condenser: anthropic/x}", LLM_MODEL="openai/main"), "condenser"
-    )
-    assert config.api_key is None
-    assert config.set_by.api_key == "ANTHROPIC_API_KEY"
-    cloud, _ = service_config(
-        settings("{condenser: bedrock/x}", LLM_MODEL="openai/main"), "condenser"
-    )
-    assert "AWS_ACCESS_KEY_ID" in cloud.set_by.api_key
-
-
-def test_a_refused_key_is_reported_with_the_setting_of_its_service(
-    model_endpoint: ModelEndpoint,
+@pytest.mark.parametrize(
+    ("services", "agent", "asked", "model"),
+    [
+        ("{agent: openai/large, mine: openai/small}", "mine", "", "openai/small"),
+        ("{agent: openai/large, mine: openai/small}", "other", "", "openai/large"),
+        ("", "mine", "openai/asked", "openai/asked"),
+        ("{mine: openai/set}", "mine", "openai/asked", "openai/set"),
+        ("{mine: {temperature: 0}}", "mine", "openai/asked", "openai/asked"),
+    ],
+)
+def test_the_operators_model_of_an_agent_comes_before_that_of_its_definition(
+    services: str, agent: str, asked: str, model: str
 ) -> None:
-    model_endpoint.answer_with(lambda _: error(401, "bad key"))
-    given = settings(
-        f"{{condenser: {{model: small, api_key: {OTHER_KEY}}}}}", LLM_BASE_URL=model_endpoint.url
-    )
-    scenario = Scenario(given)
-    with pytest.raises(ModelAuthError) as raised:
-        scenario.open_model(scenario.stream, "condenser").complete(HELLO)
-    assert "RESOLVER_SERVICES (condenser)" in raised.value.next_step
-    with pytest.raises(ModelAuthError) as raised:
-        scenario.open_model(scenario.stream).complete(HELLO)
-    assert "LLM_API_KEY" in raised.value.next_step
-
-
-def test_an_agent_has_its_own_model_before_that_of_all_agents(
-    model_endpoint: ModelEndpoint,
-) -> None:
-    answer_by_name(model_endpoint)
-    given = settings("{agent: large, ReadOnlyAgent: small}", LLM_BASE_URL=model_endpoint.url)
-    scenario = Scenario(given)
-    asked = {
-        name: scenario.open_model(scenario.stream, agent=name).complete(HELLO).text
-        for name in ("CodeActAgent", "ReadOnlyAgent")
-    }
-    assert asked == {"CodeActAgent": "I am large", "ReadOnlyAgent": "I am small"}
-    assert len(scenario.events_of(ModelReplied)) == 2, (
-        "what an agent is told is a step, whoever it is"
-    )
-
-
-def test_a_definitions_model_gives_way_to_the_operators() -> None:
-    def asked(services: str) -> str:
-        given = settings(services, LLM_MODEL="openai/main")
-        return service_config(given, "agent", "mine", "openai/asked")[0].model
-
-    assert asked("") == "openai/asked"
-    assert asked("{mine: openai/set}") == "openai/set"
-    assert asked("{mine: {temperature: 0}}") == "openai/asked"
+    given = settings(services, LLM_MODEL="openai/main")
+    assert service_config(given, "agent", agent, asked)[0].model == model
 
 
 @pytest.mark.parametrize(
@@ -167,11 +140,8 @@ def test_a_definitions_model_gives_way_to_the_operators() -> None:
     [
         ("{condenser: {timeout: 0}}", "RESOLVER_SERVICES, condenser.timeout: "),
         ("{condenser: {messages: x}}", "RESOLVER_SERVICES, condenser: messages can't be set here"),
-        ("{condenser: {base_url: 'ftp://x'}}", "condenser.base_url: it is not an http://"),
-        ("{condenser: [x]}", "RESOLVER_SERVICES, condenser: "),
         ("condenser", "RESOLVER_SERVICES: "),
         ("{condenser: {model: ''}}", "condenser.model"),
-        ("{condenser: {", "RESOLVER_SERVICES:1: not YAML"),
     ],
 )
 def test_a_mistake_in_the_services_names_the_service_and_the_field(
@@ -182,17 +152,13 @@ def test_a_mistake_in_the_services_names_the_service_and_the_field(
     assert says in raised.value.what
 
 
-def test_a_mistake_next_to_a_key_does_not_show_the_key() -> None:
-    with pytest.raises(UsageError) as raised:
-        settings(f"{{condenser: {{api_key: {OTHER_KEY}, num_retries: many}}}}")
-    assert OTHER_KEY not in str(raised.value.what) + raised.value.next_step
-
-
 def test_the_key_of_a_service_is_a_secret() -> None:
     given = settings(f"{{condenser: {{api_key: {OTHER_KEY}}}}}")
     assert OTHER_KEY in given.secrets
-    assert OTHER_KEY not in repr(given)
-    assert OTHER_KEY not in given.model_dump_json()
+    assert OTHER_KEY not in repr(given) + given.model_dump_json()
+    with pytest.raises(UsageError) as raised:
+        settings(f"{{condenser: {{api_key: {OTHER_KEY}, num_retries: many}}}}")
+    assert OTHER_KEY not in raised.value.what + raised.value.next_step
 
 
 def test_recorded_replies_are_given_back_by_service_and_in_order(

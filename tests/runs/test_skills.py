@@ -5,19 +5,15 @@ touches; those that only look at the first request end there.
 """
 
 import json
-from collections.abc import Iterator
 from itertools import pairwise
-
-import pytest
 
 from resolver.events.actions import Recall
 from resolver.events.base import Source
 from resolver.events.log import Event
 from resolver.events.observations import RecallResult
-from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import ModelEndpoint, tool_calls
+from tests.parts.model_endpoint import tool_calls
 from tests.parts.runs import CommandLine, finish
-from tests.runs.test_github import FIX, REPOSITORY, SUMMARY, Scenario
+from tests.runs.scenario import FIX, REPOSITORY, SUMMARY, Scenario
 
 TASK = """---
 name: release-notes
@@ -36,15 +32,6 @@ SKILLS = {
     ".agents/skills/python.md": "---\ndescription: Code.\nglobs: '*.py'\n---\nGLOB-WORD",
     ".openhands/microagents/tasks/notes.md": TASK,
 }
-
-
-@pytest.fixture
-def scenario(
-    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[Scenario]:
-    made = Scenario(github, command_line, model_endpoint)
-    github.commit(REPOSITORY, "main", SKILLS, "Bring skills")
-    yield made
 
 
 def loaded_skills(events: list[Event]) -> dict[str, RecallResult]:
@@ -69,6 +56,7 @@ def only_grows(scenario: Scenario) -> None:
 
 def test_the_agent_asks_for_skills_itself(scenario: Scenario) -> None:
     """A whole run: the story of skills, which come when the agent or its work asks for them."""
+    scenario.github.commit(REPOSITORY, "main", SKILLS, "Bring skills")
     scenario.endpoint.script(
         tool_calls([("recall", {"query": ""}), ("recall", {"query": "react"})]),
         tool_calls([("recall", {"query": "flaky-tests"}), ("recall", {"query": "zzz"})]),

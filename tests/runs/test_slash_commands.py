@@ -13,7 +13,6 @@ from resolver.runs.wiring.agents import (
     choose_agent,
     denied_models,
     is_allowed_model,
-    list_slash_commands,
 )
 
 
@@ -70,12 +69,6 @@ def test_a_question_and_a_review_go_to_who_changes_nothing(command: Command, age
     assert choose_agent(trigger(command=command), "CodeActAgent", Definitions()) == agent
 
 
-@pytest.mark.parametrize("agent", ["ReadOnlyAgent", "own"])
-def test_a_request_to_continue_leaves_the_agent_that_the_run_began_with(agent: str) -> None:
-    again = trigger(command=Command.CONTINUE)
-    assert choose_agent(again, agent, definitions("own"), SKILLS) == agent
-
-
 @pytest.mark.parametrize("named", ["DummyAgent", "ReviewerAgent", "nobody", "stop", "review"])
 def test_a_name_that_is_none_lists_what_there_is(named: str) -> None:
     with pytest.raises(UsageError) as caught:
@@ -90,14 +83,6 @@ def test_a_name_that_is_none_lists_what_there_is(named: str) -> None:
 def test_a_name_with_a_mistake_is_answered_with_the_one_that_is_like_it() -> None:
     with pytest.raises(UsageError, match="/relese-notes here; did you mean 'release-notes'"):
         choose_agent(trigger("relese-notes"), "CodeActAgent", definitions("release-notes"))
-
-
-def test_an_agent_and_a_command_hide_a_skill_of_their_name() -> None:
-    found = [skill.name for skill in list_slash_commands(definitions("own"), SKILLS)]
-    assert found.count("own") == 1
-    assert found[0] == "own"
-    assert "release-notes" in found
-    assert "review" not in found
 
 
 @pytest.mark.parametrize("model", ["", "openai/large", "openai/small", "x/c"])

@@ -1,7 +1,6 @@
 """Tests of the spans of a run, made by OpenTelemetry's tracer and read by its own exporters."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from resolver.config.settings import load_settings
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
@@ -27,13 +25,11 @@ from resolver.models.run import Completion, RunLimits, Tokens
 from resolver.models.verification import CheckExecution
 from resolver.runs.common import environment_secrets
 from resolver.runs.spans import RunSpans
-from resolver.runs.wiring.telemetry import with_spans
 from resolver.security.redaction import Redactor
 from tests.github import reports
 from tests.parts.collector import Collector, attributes_of
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, make_checkout
-from tests.runs.plain_values import run_request
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SECRET = "collector-canary-4f1e8d7c6b5a"
@@ -152,19 +148,6 @@ def environment(collector: Collector) -> Iterator[dict[str, str]]:
         "OTEL_EXPORTER_OTLP_ENDPOINT": collector.url,
         "OTEL_EXPORTER_OTLP_HEADERS": f"x-key={SECRET}",
     }
-
-
-def test_a_collector_that_is_gone_ends_nothing(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    request = run_request(tmp_path)
-    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}
-    request = replace(request, host=replace(request.host, environment=environment))
-    spans = with_spans(request, load_settings({}, {})).spans
-    assert spans is not None
-    spans.end({}, BEGIN, "", seconds=0.0)
-    [record] = [r for r in caplog.records if r.name == "resolver.runs.spans"]
-    assert "did not take the spans" in record.getMessage()
 
 
 def test_the_values_of_headers_are_secrets() -> None:

@@ -6,23 +6,12 @@ Whole jobs, because what is ignored, refused or wrong must leave nothing on GitH
 `test_job_event.py` and `tests/github/events` have what an event asks for.
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.parts.events import Events
-from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import CommandLine
-from tests.runs.test_github import REPOSITORY, Scenario
-
-
-@pytest.fixture
-def scenario(
-    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[Scenario]:
-    yield Scenario(github, command_line, model_endpoint)
+from tests.runs.scenario import REPOSITORY, Scenario
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import OpenPullRequest
-from resolver.models.run import Trigger, TriggerKind
+from resolver.models.run import Trigger
 from resolver.runs.prepare import _at_starting_branch
 from resolver.runs.stages import PreparedRun
 from tests.parts.github import GitHubServer
@@ -83,14 +83,6 @@ def test_without_one_it_starts_from_the_branch_of_the_settings(repository: Repos
     started = repository.started(None, replace(prepared, settings=settings))
     assert started.workspace.read("calc.py") == b"next\n"
     assert (started.task.base_branch, started.task.follows) == ("next", None)
-
-
-def test_a_failed_check_is_about_its_own_branch(repository: Repository) -> None:
-    prepared = repository.prepared
-    request, kind = prepared.request, TriggerKind.CHECK_FAILED
-    trigger = request.trigger.model_copy(update={"kind": kind})
-    prepared = replace(prepared, request=replace(request, trigger=trigger))
-    assert repository.started(repository.pull, prepared) == prepared
 
 
 def test_a_question_on_an_issue_is_answered_from_the_default_branch(

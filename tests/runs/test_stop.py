@@ -8,11 +8,9 @@ run take the same way, from where the signal was received.
 import json
 import os
 import signal
-import socket
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 
 import docker
@@ -33,9 +31,7 @@ from tests.parts.model_endpoint import ModelEndpoint, slow
 from tests.parts.processes import act_on_start, count_running
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
 from tests.parts.waiting import until
-from tests.runs.test_github import SELDOM, Scenario, scenario
-
-__all__ = ["scenario"]
+from tests.runs.scenario import SELDOM, Scenario
 
 FILES = {"calc.sh": "add() { echo $(($1 - $2)); }\n"}
 FIX = {"command": "sed -i 's/- /+ /' calc.sh"}
@@ -137,18 +133,6 @@ def test_a_signal_ends_a_run_that_waits_for_its_model(
     when(lambda: len(model_endpoint.requests) == 2)
     done = command_line.call_resolve(checkout)
     require_stopped(done, checkout, True, "resolve --resume")
-
-
-def test_a_signal_ends_a_run_that_waits_for_its_sandbox(
-    command_line: CommandLine, tmp_path: Path
-) -> None:
-    """An engine accepts the connection and does not answer."""
-    checkout = make_checkout(tmp_path / "calc", FILES)
-    with socket.create_server(("127.0.0.1", 0)) as engine, ExitStack() as connections:
-        when(lambda: connections.enter_context(engine.accept()[0]))
-        address = f"tcp://127.0.0.1:{engine.getsockname()[1]}"
-        done = command_line.call_resolve(checkout, "--runtime", "docker", DOCKER_HOST=address)
-    require_stopped(done, checkout, False, "resolve --resume")
 
 
 def test_a_signal_ends_a_run_that_waits_for_git(scenario: Scenario) -> None:

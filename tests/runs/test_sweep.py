@@ -89,20 +89,3 @@ def test_text_from_outside_stays_in_its_cell_of_the_summary(scenario: Scenario) 
 def test_money_without_bound_is_a_wrong_usage(scenario: Scenario, total: str) -> None:
     assert scenario.sweep("--max-total", total).exit_code == 2
     assert not scenario.github.requests
-
-
-def test_without_an_issue_that_wears_the_label_there_is_nothing_to_do(scenario: Scenario) -> None:
-    scenario.github.create_issue(REPOSITORY, "No label", "", author="zoe")
-    done = scenario.sweep()
-    assert done.exit_code == 0
-    assert "No open issue of octo/calc has the label agent." in done.stdout
-    workspace = scenario.line.folder / "workspace"
-    workspace.mkdir()
-    job = {
-        "GITHUB_ACTIONS": "true",
-        "GITHUB_WORKSPACE": str(workspace),
-        "GITHUB_OUTPUT": str(workspace / "outputs"),
-    }
-    assert scenario.line.call("sweep", REPOSITORY, **job).exit_code == 0
-    assert (workspace / "resolver-output").is_dir()
-    assert "output=resolver-output" in (workspace / "outputs").read_text()

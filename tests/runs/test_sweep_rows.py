@@ -123,44 +123,36 @@ def forge_with(folder: Path, *numbers: int, **more: Any) -> LabeledForge:
     return LabeledForge(folder / "issue.md", "main", numbers=numbers, **more)
 
 
-def fates(made: Sweep) -> list[tuple[int, str, str]]:
-    return [(row.number, row.fate.value, row.reason) for row in made.run()]
+LOST = ForgeError("could not read the events of #1", "try again")
+TAKEN = replace(LABELING, pull_request="https://x/pull/7", pull_request_by="carl")
+ANSWERED = {1: Publication(comment_url=PAGE), 2: Publication(branch="agent/2")}
+ACTIVE = {1: AT, 2: AT - timedelta(days=2)}
+STOPPED = "the run was stopped by SIGTERM"
 
 
-@pytest.mark.parametrize(("is_dry_run", "started"), [(False, "done"), (True, "would start")])
-def test_the_oldest_issues_are_started_up_to_the_number_of_runs(
-    tmp_path: Path, is_dry_run: bool, started: str
+@pytest.mark.parametrize(
+    ("of_forge", "of_sweep", "expected"),
+    [
+        ({}, {"runs": 2}, ["done", "done", "not started a sweep starts at most 2 runs"]),
+        ({}, {"runs": 2, "is_dry_run": True}, ["would start", "would start", "not started a"]),
+        ({}, {"cost": 2.1}, ["done", "done", "not started $2.00 of $2.10 are spent (--max-total)"]),
+        ({"labelings": {1: LOST}}, {}, [f"failed {LOST.what}", "done", "done"]),
+        ({"labelings": {1: TAKEN}}, {}, ["skipped an open pull request of carl", "done", "done"]),
+        ({"published": ANSWERED}, {}, ["done before", "done", "done"]),  # 2 lacks its comment
+        ({"active": ACTIVE}, {}, ["skipped a run that started at 03:04 UTC", "done", "done"]),
+        ({}, {"stops_at": 2}, ["done", f"not started {STOPPED}", f"not started {STOPPED}"]),
+    ],
+)
+def test_each_issue_has_its_fate_and_the_reason(
+    tmp_path: Path, of_forge: dict[str, Any], of_sweep: dict[str, Any], expected: list[str]
 ) -> None:
-    made = sweep(forge_with(tmp_path, 3, 5, 8, 9), tmp_path, runs=2, is_dry_run=is_dry_run)
-    why = "a sweep starts at most 2 runs (--max-issues)"
-    assert fates(made) == [
-        (3, started, ""), (5, started, ""), (8, "not started", why), (9, "not started", why),
-    ]  # fmt: skip
-
-
-def test_no_run_is_started_with_too_little_of_the_money(tmp_path: Path) -> None:
-    made = sweep(forge_with(tmp_path, 1, 2, 3), tmp_path, cost=2.1)
-    assert fates(made)[2] == (3, "not started", "$2.00 of $2.10 are spent (--max-total)")
-    text = render_sweep(made, "sweep.txt.j2", "").splitlines()
-    assert text[0] == "#1  done  ($1.00)"
-    assert text[-1] == "2 done, 1 not started; $2.00 of $2.10 spent"
-
-
-def test_an_issue_that_cannot_be_read_is_named_and_the_others_are_done(tmp_path: Path) -> None:
-    lost = ForgeError("could not read the events of #1", "try again")
-    made = sweep(forge_with(tmp_path, 1, 2, labelings={1: lost}), tmp_path)
-    assert fates(made) == [(1, "failed", lost.what), (2, "done", "")]
-
-
-def test_an_ignored_labeling_is_skipped_with_the_pull_request_that_is_there(
-    tmp_path: Path,
-) -> None:
-    taken = replace(LABELING, pull_request="https://x/pull/7", pull_request_by="carl")
-    made = sweep(forge_with(tmp_path, 1, 2, labelings={1: taken}), tmp_path)
-    reason = "an open pull request of carl closes it"
-    assert fates(made) == [(1, "skipped", reason), (2, "done", "")]
-    assert made.rows[0].url == "https://x/pull/7"
-    assert made.started_runs == 1
+    made = sweep(forge_with(tmp_path, 1, 2, 3, **of_forge), tmp_path, **of_sweep)
+    made.run()
+    found = [f"{row.fate.value} {row.reason}" for row in made.rows]
+    assert all(map(str.startswith, found, expected)), found
+    assert made.stopping.is_set() == ("stops_at" in of_sweep)
+    done = sum(row.fate is SweepFate.DONE for row in made.rows)
+    assert f"${done}.00 of $" in render_sweep(made, "sweep.txt.j2", "").splitlines()[-1]
 
 
 def test_a_label_of_somebody_without_write_access_is_refused_by_its_run_and_counts_as_none(
@@ -170,55 +162,14 @@ def test_a_label_of_somebody_without_write_access_is_refused_by_its_run_and_coun
     made = sweep(
         forge_with(tmp_path, 1, level="triage"), tmp_path, kind=Sweep, on_result=refused.append
     )
-    [(_, fate, reason)] = fates(made)
-    assert (fate, made.started_runs) == ("skipped", 0)
-    assert reason.startswith("mona has no write access")
+    made.rows.append(SweepRow(9, "Earlier", SweepFate.DONE, cost=18.75))
+    _, row = made.run()
+    assert (row.fate, made.started_runs) == (SweepFate.SKIPPED, 0)
+    assert row.reason.startswith("mona has no write access")
     [result] = refused
     assert result.exit_code == 5
+    assert result.request.budget == 1.25, "what the runs before it have left"
     assert (result.request.trigger.number, result.request.output.folder.name) == (1, "issue-1")
-
-
-def test_a_run_may_spend_what_the_runs_before_it_have_left(tmp_path: Path) -> None:
-    results: list[RunResult] = []
-    made = sweep(
-        forge_with(tmp_path, 1, level="triage"), tmp_path, kind=Sweep, on_result=results.append
-    )
-    made.rows.append(SweepRow(9, "Earlier", SweepFate.DONE, cost=18.75))
-    made.run()
-    [result] = results
-    assert result.request.budget == 1.25
-    made.rows.append(SweepRow(8, "Later", SweepFate.DONE, cost=1.0))
-    assert result.request.budget == 1.25, "it is known when the run starts"
-
-
-def test_what_was_answered_before_is_not_started_again(tmp_path: Path) -> None:
-    answered = {1: Publication(comment_url=PAGE), 2: Publication(branch="agent/2")}
-    made = sweep(forge_with(tmp_path, 1, 2, published=answered), tmp_path)
-    assert fates(made) == [(1, "done before", ""), (2, "done", "")], "2 lacks its comment"
-    assert made.rows[0].url == PAGE
-    dry = sweep(forge_with(tmp_path, 1, 2, published=answered), tmp_path, is_dry_run=True)
-    assert [fate for _, fate, _ in fates(dry)] == ["done before", "done before"]
-
-
-def test_an_issue_that_a_run_is_at_work_on_is_left_to_it(tmp_path: Path) -> None:
-    active = {1: AT, 2: AT - timedelta(days=2)}
-    made = sweep(forge_with(tmp_path, 1, 2, active=active), tmp_path)
-    working = "a run that started at 03:04 UTC may still be working on it"
-    assert fates(made) == [(1, "skipped", working), (2, "done", "")], "2 was killed"
-
-
-def test_a_signal_leaves_a_row_for_each_issue_that_was_not_begun(tmp_path: Path) -> None:
-    made = sweep(forge_with(tmp_path, 1, 2, 3), tmp_path, stops_at=2)
-    stopped = "the run was stopped by SIGTERM"
-    assert fates(made) == [
-        (1, "done", ""),
-        (2, "not started", stopped),
-        (3, "not started", stopped),
-    ]
-    assert made.stopping.is_set()
-    made = sweep(forge_with(tmp_path, 1), tmp_path)
-    made.stopping.set()
-    assert fates(made) == [(1, "not started", "the sweep was stopped")]
 
 
 def result(

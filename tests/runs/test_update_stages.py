@@ -101,26 +101,6 @@ def test_another_resolution_is_not_published(
     assert problem in refused.value.what
 
 
-@pytest.mark.parametrize("kind", ["agent", "clean_merge"])
-def test_an_update_that_can_not_be_published_is_refused_before_the_work(
-    update: Update, tmp_path: Path, kind: Literal["agent", "clean_merge"]
-) -> None:
-    source = PullRequestSource(
-        is_open=True, repository="zoe/demo", branch="half", is_fork=True, can_modify=False
-    )
-    forge = ForgeWithPull(tmp_path, "main", pull_source=source)
-    prepared = replace(update.prepared, update=kind)
-    values = StageValues(prepared.request, prepared.settings).with_value(prepared)
-    stages = (
-        _update_branch(values, prepared, forge)
-        if kind == "clean_merge"
-        else _work_and_publish(values, prepared, forge, tmp_path)
-    )
-    with pytest.raises(Refused, match="does not let maintainers edit"):
-        next(stages)
-    assert not prepared.request.output.has_events
-
-
 def test_an_update_that_somebody_else_has_made_is_reported_as_not_needed(
     github: GitHubServer, tmp_path: Path
 ) -> None:
@@ -139,3 +119,23 @@ def test_an_update_that_somebody_else_has_made_is_reported_as_not_needed(
     *_, last = _update_branch(values, prepared, builder.forge)
     assert last.publication.how == "unchanged"
     assert last.outcome is not None and "nothing to merge" in last.outcome.message
+
+
+@pytest.mark.parametrize("kind", ["agent", "clean_merge"])
+def test_an_update_that_can_not_be_published_is_refused_before_the_work(
+    update: Update, tmp_path: Path, kind: Literal["agent", "clean_merge"]
+) -> None:
+    source = PullRequestSource(
+        is_open=True, repository="zoe/demo", branch="half", is_fork=True, can_modify=False
+    )
+    forge = ForgeWithPull(tmp_path, "main", pull_source=source)
+    prepared = replace(update.prepared, update=kind)
+    values = StageValues(prepared.request, prepared.settings).with_value(prepared)
+    stages = (
+        _update_branch(values, prepared, forge)
+        if kind == "clean_merge"
+        else _work_and_publish(values, prepared, forge, tmp_path)
+    )
+    with pytest.raises(Refused, match="does not let maintainers edit"):
+        next(stages)
+    assert not prepared.request.output.has_events

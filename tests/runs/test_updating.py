@@ -4,13 +4,7 @@ Whole runs, because the merge that is begun on the host, resolved in the sandbox
 host again has to be one merge on the branch.
 """
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.parts.github import GitHubServer
-from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import CommandLine, bash, finish
+from tests.parts.runs import bash, finish
 from tests.runs.test_pulls import LINES, UPSTREAM, PullScenario, right
 
 OURS = LINES.replace("# line 10\n", "# ten, as the pull request says\n")
@@ -38,11 +32,7 @@ class UpdateScenario(PullScenario):
         return self.git("merge-tree", "--write-tree", *commits)
 
 
-@pytest.fixture
-def scenario(
-    github: GitHubServer, command_line: CommandLine, model_endpoint: ModelEndpoint
-) -> Iterator[UpdateScenario]:
-    yield UpdateScenario(github, command_line, model_endpoint)
+SCENARIO = UpdateScenario
 
 
 def test_a_clean_merge_is_done_without_a_model(scenario: UpdateScenario) -> None:

@@ -29,9 +29,7 @@ from tests.parts.model_endpoint import Answer
 from tests.parts.runs import Ended, finish
 from tests.parts.waiting import Steps
 from tests.runs.plain_values import run_request
-from tests.runs.test_github import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario, scenario
-
-__all__ = ["scenario"]
+from tests.runs.scenario import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 ASKED = RequestText("@agent please fix this")
@@ -119,21 +117,6 @@ def test_the_state_of_a_request_is_read_in_one_query(scenario: Scenario) -> None
         has_comment=True,
     )
     assert not read_request_status(access, repository, asked(number=99)).exists
-
-
-def test_who_is_assigned_or_asked_for_a_review_is_read(scenario: Scenario) -> None:
-    github, world = scenario.github, scenario.github.world
-    github.commit(REPOSITORY, "topic", {"calc.py": "x = 1\n"})
-    pull = github.create_pull(REPOSITORY, "topic", "Add x", "", author="mona")
-    assert pull.pull is not None
-    scenario.issue.assignees.append(world.accounts["mona"])
-    pull.pull.reviewers.append(world.accounts["mona"])
-    urls = (github.api_url, github.server_url, github.graphql_url)
-    forge = GitHubForge(GitHubAccess(scenario.token, *urls, attempts=0), REPOSITORY)
-    assert forge.request_status(asked(ASSIGNED)).requested_accounts == ("mona",)
-    review = asked(REVIEW, number=pull.number, is_pull_request=True)
-    assert forge.request_status(review).requested_accounts == ("mona",)
-    assert forge.request_status(asked(LABEL)).requested_accounts == ()
 
 
 def request_of(scenario: Scenario, comment: Comment) -> tuple[Trigger, GitHubForge]:
@@ -236,13 +219,6 @@ def test_the_poll_of_comments_stops_the_run_of_a_deleted_request(scenario: Scena
     stop = control.take()
     assert isinstance(stop, Stop) and stop.as_error().withdrawn
     assert "the comment that asked for it was deleted" in stop.as_error().what
-
-
-def test_the_poll_of_comments_does_not_end_the_run_of_a_reworded_request(
-    scenario: Scenario,
-) -> None:
-    control = watch(scenario, lambda c: scenario.github.edit_comment(c, "@agent please fix this!"))
-    assert control.is_empty
 
 
 @pytest.mark.attack
