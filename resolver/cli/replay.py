@@ -156,10 +156,10 @@ def replay_log(
             stream = replay_run_log.stream
             if progress is not None:
                 stream.subscribe("progress", progress)
-            with open_sandbox(
-                run, settings, host, kind, workspace, replay_run_log, Control()
-            ) as sandbox:
-                runtime = sandbox.runtime
+            with open_sandbox(run, settings, host, kind, workspace, replay_run_log, Control()) as (
+                runtime,
+                _,
+            ):
 
                 def report(_: RecordedAction, difference: ReplayDiverged) -> None:
                     stream.add(difference)

@@ -41,7 +41,6 @@ from resolver.git.policy import MAX_PATCH_BYTES
 from resolver.git.tree import GITLINK
 from resolver.git.workspace import Workspace
 from resolver.models.run import (
-    CheckedCommand,
     ExportedChange,
     Outcome,
     Patch,
@@ -50,7 +49,7 @@ from resolver.models.run import (
 )
 from resolver.publishing.review_comments import review_comment_handler
 from resolver.runs.resuming.rebuild import RecordedAction, RelocatedExecutor, reexecute
-from resolver.runs.stages import PreparedRun
+from resolver.runs.stages import ExecutedRun, PreparedRun
 from resolver.runs.wiring.agents import (
     ApprovalRequester,
     McpSession,
@@ -106,26 +105,6 @@ class ExecutionRequest:
 
 
 @dataclass(frozen=True)
-class ExecutionResult:
-    """Outcome of the execute stage, with the change and the commands that were run."""
-
-    outcome: Outcome
-    patch: Patch
-    commands: tuple[CheckedCommand, ...]
-    change: ExportedChange
-    warnings: tuple[str, ...] = ()
-    """Problems of the environment that the agent worked in, for a person."""
-
-
-@dataclass(frozen=True)
-class OpenedSandbox:
-    """A sandbox that is ready for the agent, with the warnings of its set-up for a person."""
-
-    runtime: Runtime
-    warnings: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class _AgentParts:
     """The parts that the agent works with, both at first and for each correction."""
 
@@ -138,7 +117,7 @@ class _AgentParts:
     index: CodeIndex
 
 
-def execute(request: ExecutionRequest, log: RunLog) -> ExecutionResult:
+def execute(request: ExecutionRequest, log: RunLog) -> ExecutedRun:
     """Run the agent on a checkout of the workspace's base. The sandbox is removed on return.
 
     If the log has events already, the run is resumed: the actions in the log are first executed
@@ -153,7 +132,7 @@ def execute(request: ExecutionRequest, log: RunLog) -> ExecutionResult:
         patch = prepared.workspace.receive(
             request.change.bundle, request.change.commit, request.change.tree
         )
-        return ExecutionResult(
+        return ExecutedRun(
             derive_outcome(log.state), patch, tuple(log.state.commands), request.change
         )
     kind = runtime_kind(prepared.settings, run_request.host)
@@ -172,7 +151,7 @@ def execute(request: ExecutionRequest, log: RunLog) -> ExecutionResult:
     return _execute_in_sandbox(request, kind, log)
 
 
-def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> ExecutionResult:
+def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> ExecutedRun:
     """Run the agent in a new sandbox, after the actions that the log already has. Raises
     SandboxLost if the sandbox ends or hangs before the work is done."""
     prepared, run_request = request.prepared, request.prepared.request
@@ -190,8 +169,7 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> Ex
         log,
         run_request.control,
         request.on_output,
-    ) as sandbox:
-        runtime = sandbox.runtime
+    ) as (runtime, setup_warnings):
         # Replay by re-execution: the sandbox of a killed run is gone, and there is no snapshot of
         # it. Its state is a function of the base commit and of the logged actions, so executing
         # them again in order in a fresh checkout restores it. The controller then continues at the
@@ -213,8 +191,8 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> Ex
                     outcome = _with_totals(outcome, corrected[0])
                     break
                 outcome, patch, change = corrected
-    warnings = (*sandbox.warnings, *mcp.warnings)
-    return ExecutionResult(outcome, patch, tuple(log.state.commands), change, warnings)
+    warnings = (*setup_warnings, *mcp.warnings)
+    return ExecutedRun(outcome, patch, tuple(log.state.commands), change, warnings=warnings)
 
 
 _ENDED_ON_PURPOSE = frozenset({RunState.FINISHED, RunState.STOPPED, RunState.REJECTED})
@@ -304,10 +282,9 @@ def open_sandbox(
     log: RunLog,
     control: Control,
     on_output: OnOutput | None = None,
-) -> Iterator[OpenedSandbox]:
-    """Yield a sandbox with the workspace's base checked out and the project's environment set up.
-
-    It is removed when the context is left.
+) -> Iterator[tuple[Runtime, tuple[str, ...]]]:
+    """Yield a sandbox with the workspace's base checked out and the project's environment set up,
+    and the warnings of the set-up for a person. The sandbox is removed when the context is left.
 
     kind: see `runtime_kind`. log: gets the events of the set-up. control: its stop ends what runs
     in the sandbox. on_output: see `Runtime`.
@@ -329,7 +306,7 @@ def open_sandbox(
             environment, runtime, log.stream, log.state, workspace.base, seconds
         )
         runtime.report_changes()
-        yield OpenedSandbox(runtime, environment_setup.warnings)
+        yield runtime, environment_setup.warnings
 
 
 def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> RelocatedExecutor:

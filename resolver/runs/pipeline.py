@@ -292,8 +292,9 @@ def _execute(
     )
     # A change with secrets stays out of the output folder: a later command could publish it.
     if not (is_answer or files_with_secrets):
+        assert result.change is not None
         request.output.keep_change(result.change)
-    executed = ExecutedRun(outcome, patch, result.commands, result.change, files_with_secrets)
+    executed = replace(result, outcome=outcome, patch=patch, files_with_secrets=files_with_secrets)
     warnings = [*result.warnings, *execution_warnings(prepared, executed, log, is_answer)]
     if discarded:
         warnings.append(render("run/discarded.md.j2", files=discarded).strip())

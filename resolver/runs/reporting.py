@@ -3,7 +3,6 @@ and prints its result on the terminal."""
 
 import re
 import shlex
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -354,21 +353,12 @@ def print_result(result: RunResult, console: Console, resume_command: str | None
         verdict=render_comment("_verdict_text.md.j2", **verification)
         if verification["verification"]
         else "",
-        trace_command=_trace_command(output.trace_html, console),
     )
     # The first line says how the run ended.
     style = {0: "bold green", 3: "bold"}.get(result.exit_code, "bold red")
     for line in text.strip().splitlines():
         console.print(Text(for_terminal(line), style=style), soft_wrap=True)
         style = ""
-
-
-def _trace_command(page: Path, console: Console) -> str:
-    """Return the command line that opens the page, or its path where nobody types commands."""
-    opener = shutil.which("xdg-open") or shutil.which("open")
-    if opener is None or not console.is_terminal:
-        return str(page)
-    return shlex.join([Path(opener).name, str(page)])
 
 
 def diff_command(result: RunResult) -> str:
