@@ -7,9 +7,8 @@ import click
 from rich.console import Console
 
 from resolver.cli.close import close
-from resolver.entrypoints import sweep_job
 from resolver.entrypoints.action import format_annotation, read_event, run_action
-from resolver.entrypoints.sweep import SweepLimits
+from resolver.entrypoints.sweep import SweepLimits, run_sweep
 from resolver.errors import ResolverError
 from resolver.github.events.dispatches import asks_for_sweep
 from resolver.trace.text import TerminalProgress
@@ -38,7 +37,7 @@ def _handle_event(environment: Mapping[str, str]) -> int:
         return close(environment, Console(file=sys.stdout))
     if asks_for_sweep(*read_event(environment)):
         console = Console(stderr=True)
-        return sweep_job.run_sweep(
+        return run_sweep(
             environment,
             {},
             environment.get("GITHUB_REPOSITORY", ""),

@@ -9,8 +9,7 @@ import click
 
 from resolver.cli.options import GroupedCommand, settings_options
 from resolver.cli.run_display import display_options, take_display
-from resolver.entrypoints.sweep import SweepLimits
-from resolver.entrypoints.sweep_job import run_sweep
+from resolver.entrypoints.sweep import SweepLimits, run_sweep
 from resolver.errors import UsageError
 
 

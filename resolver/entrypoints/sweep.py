@@ -3,32 +3,56 @@ been labeled, within a limit of runs and of cost."""
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from resolver.config.settings import Settings
+from rich.console import Console
+
+from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
+from resolver.entrypoints.action import (
+    OUTPUT_FOLDER,
+    actions_run,
+    append_summary,
+    change_owner,
+    job_url,
+    open_output,
+    write_outputs,
+)
 from resolver.errors import Refused, ResolverError, RunStopped
 from resolver.events.run_log import cost_of_run
 from resolver.events.stream import Clock, Subscriber, utc_now
-from resolver.github.context.labeled_issues import LabeledIssues, Labeling
+from resolver.github.client.access import check_repository
+from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.labeled_trigger import labeled_trigger, with_later_time
 from resolver.github.events.payloads import Issue
 from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markdown import single_line
 from resolver.models.run import Publication, Trigger
-from resolver.runs.common import listening_policy, run_id
+from resolver.runs.common import (
+    default_output,
+    filtered_log,
+    github_forge,
+    listening_policy,
+    open_host,
+    require_model,
+    run_id,
+    stop_on_signals,
+)
 from resolver.runs.conversation.commands import archive_run_log, comment_watch_for
 from resolver.runs.conversation.watch import watch_comments
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
+from resolver.runs.reporting import print_result
 from resolver.runs.stages import RunRequest, RunResult
 from resolver.runs.wiring.sandbox import RunHost
+from resolver.trace.plain import for_terminal
 
 logger = logging.getLogger("resolver.entrypoints.sweep")
 
@@ -138,37 +162,33 @@ class Sweep:
         try:
             for issue in issues:
                 stop_reason = self._stop_reason()
-                if stop_reason:
+                if stop_reason is not None:
                     self._add_row(_not_started_row(issue, stop_reason))
                 else:
                     self._process_issue(labeled, issue)
         except RunStopped as stopped:
+            # The signal came between two runs, or at the end of one.
             self.stopping.set()
-            self._add_remaining(issues, stopped.what)
+            handled = {row.number for row in self.rows}
+            for issue in issues:
+                if issue.number not in handled:
+                    self._add_row(_not_started_row(issue, stopped.what))
         return tuple(self.rows)
-
-    def _add_remaining(self, issues: Iterable[Issue], reason: str) -> None:
-        """Add rows for the remaining issues after a signal that came between two runs or at the end
-        of one."""
-        handled = {row.number for row in self.rows}
-        remaining = [issue for issue in issues if issue.number not in handled]
-        for issue in remaining:
-            self._add_row(_not_started_row(issue, reason))
 
     def _add_row(self, row: SweepRow) -> None:
         """Add a row, without the secrets that its text may quote."""
         clean = self.host.redactor(self.settings).redact_text
         self.rows.append(replace(row, title=clean(row.title), reason=clean(row.reason)))
 
-    def _stop_reason(self) -> str:
-        """Return why no further run is started, "" if one may start."""
+    def _stop_reason(self) -> str | None:
+        """Return why no further run is started; None if one may start."""
         if self.stopping.is_set():
             return "the sweep was stopped"
         if self.started_runs >= self.limits.runs:
             return f"a sweep starts at most {self.limits.runs} runs (--max-issues)"
         if self.left < MIN_BUDGET_SHARE * min(self.settings.max_budget, self.limits.cost):
             return f"${self.spent:.2f} of ${self.limits.cost:.2f} are spent (--max-total)"
-        return ""
+        return None
 
     def _process_issue(self, labeled: LabeledIssues, issue: Issue) -> None:
         try:
@@ -189,7 +209,8 @@ class Sweep:
         Raises ForgeError and, for a dry run, Refused.
         """
         labeling = labeled.labeling(issue)
-        trigger = self._trigger(issue, labeling)
+        policy = listening_policy(self.settings)
+        trigger = labeled_trigger(issue, labeling, self.repository, policy)
         if isinstance(trigger, IgnoredEvent):
             url = (labeling.pull_request if labeling else None) or ""
             return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, trigger.reason, url)
@@ -219,10 +240,6 @@ class Sweep:
         killed."""
         settings = self.settings
         return timedelta(seconds=settings.max_extended_limits.max_time + settings.setup_seconds)
-
-    def _trigger(self, issue: Issue, labeling: Labeling | None) -> Trigger | IgnoredEvent:
-        policy = listening_policy(self.settings)
-        return labeled_trigger(issue, labeling, self.repository, policy)
 
     def _find_earlier_publication(self, *triggers: Trigger) -> tuple[Trigger, Publication | None]:
         """Return the first trigger that an earlier run has answered, with its publication;
@@ -290,11 +307,75 @@ def _not_started_row(issue: Issue, reason: str) -> SweepRow:
 
 def render_sweep(sweep: Sweep, template: str, server: str) -> str:
     """Return the sweep as text. template: name of a template in prompts/run."""
-    return render(
-        f"run/{template}", sweep=sweep, server=server.rstrip("/"), fates=_count_fates(sweep)
-    )
+    counts = Counter(row.fate for row in sweep.rows)
+    fates = {fate.value: counts[fate] for fate in SweepFate if counts[fate]}
+    return render(f"run/{template}", sweep=sweep, server=server.rstrip("/"), fates=fates)
 
 
-def _count_fates(sweep: Sweep) -> dict[str, int]:
-    counts = {fate.value: sum(row.fate is fate for row in sweep.rows) for fate in SweepFate}
-    return {fate: count for fate, count in counts.items() if count}
+def run_sweep(
+    environment: Mapping[str, str],
+    options: Mapping[str, Any],
+    repository: str,
+    print_line: Callable[[str], None],
+    *,
+    limits: SweepLimits,
+    console: Console,
+    progress: Subscriber | None,
+    dry_run: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Run a sweep, print its report and return the exit code.
+
+    environment, options: sources of the settings.
+    print_line: called with each line of the report.
+    limits: what bounds the sweep.
+    console: where the result of each run is printed.
+    progress: subscriber of the events of the runs.
+    """
+    settings = load_settings(options, environment)
+    check_repository(repository)
+    if not dry_run:
+        require_model(settings)
+    host = open_host(environment)
+    forge = github_forge(settings, repository, host)
+    # Only a sweep of a job, not one that is tried or that writes elsewhere, uses its workspace.
+    is_job = environment.get("GITHUB_ACTIONS") == "true" and output is None and not dry_run
+    workspace = Path(environment.get("GITHUB_WORKSPACE", ".")) if is_job else None
+    if workspace is not None:
+        folder = open_output(workspace).folder
+    else:
+        folder = output or default_output(environment, f"sweep-{utc_now():%Y%m%d-%H%M%S}")
+    with stop_on_signals() as stopping, filtered_log(settings, host):
+        running_sweep = Sweep(
+            repository=repository,
+            forge=forge,
+            settings=settings,
+            load=lambda repository: load_settings(options, environment, repository),
+            host=host,
+            folder=folder,
+            limits=limits,
+            is_dry_run=dry_run,
+            progress=progress,
+            actions_run=actions_run(environment),
+            log_url=job_url(environment, repository),
+            stopping=stopping,
+            on_result=lambda result: print_result(result, console),
+        )
+        rows = running_sweep.run()
+    _print_report(running_sweep, environment, print_line)
+    failed = stopping.is_set() or any(row.fate is SweepFate.FAILED for row in rows)
+    if workspace is not None:
+        state, cost = "error" if failed else "finished", f"{running_sweep.spent:.4f}"
+        write_outputs(environment, {"state": state, "cost": cost, "output": OUTPUT_FOLDER})
+        change_owner(folder, workspace)
+    return int(failed)
+
+
+def _print_report(
+    sweep: Sweep, environment: Mapping[str, str], print_line: Callable[[str], None]
+) -> None:
+    """Print the report of a sweep that has ended, and add it to the summary of the job."""
+    for line in render_sweep(sweep, "sweep.txt.j2", "").strip().splitlines():
+        print_line(for_terminal(line))
+    summary = render_sweep(sweep, "sweep.md.j2", sweep.settings.github_server_url)
+    append_summary(environment, summary)

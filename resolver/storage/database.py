@@ -118,10 +118,6 @@ class ServerDatabase:
             self.close()
             raise
 
-    def insert(self, table: Table) -> sqlite.Insert | postgresql.Insert:
-        """Return an INSERT of the database's dialect, which can have a clause ON CONFLICT."""
-        return _insert_of_dialect(self.url.get_backend_name(), table)
-
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """Open a transaction that is committed at the end. In SQLite there is no other writer
@@ -189,17 +185,15 @@ def upsert(
 
     This is one statement, so that two processes that store the same row at once both succeed.
     """
-    insertion = _insert_of_dialect(connection.dialect.name, table).values(row)
+    # INSERT of the database's dialect, which can have a clause ON CONFLICT.
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    insertion = dialect.insert(table).values(row)
     keys = list(table.primary_key)
     connection.execute(
         insertion.on_conflict_do_update(index_elements=keys, set_=changes)
         if changes
         else insertion.on_conflict_do_nothing(index_elements=keys)
     )
-
-
-def _insert_of_dialect(name: str, table: Table) -> sqlite.Insert | postgresql.Insert:
-    return sqlite.insert(table) if name == "sqlite" else postgresql.insert(table)
 
 
 @contextmanager

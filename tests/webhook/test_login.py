@@ -18,7 +18,7 @@ from obstore.store import MemoryStore
 
 from resolver.entrypoints.webhook.login import CACHE_SECONDS, SESSION_SECONDS, PageLogin
 from resolver.entrypoints.webhook.page_links import page_key
-from resolver.entrypoints.webhook.site import Site
+from resolver.entrypoints.webhook.site import add_site
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.output import StoredRequest
 from resolver.storage.database import parse_database_url
@@ -73,7 +73,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     def enqueue(id: str, trigger: Trigger) -> None:
         made.sent.append((id, trigger))
 
-    Site(BASE, SECRET, store, index, enqueue, github.users).add_to(app)
+    add_site(app, BASE, SECRET, store, index, enqueue, github.users)
     yield made
     index.close()
 

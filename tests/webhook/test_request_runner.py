@@ -241,7 +241,7 @@ def test_an_outage_is_reported_once_and_the_run_is_resumed_after_it(scenario: Sc
 
 
 def test_an_outage_that_outlasts_the_retries_is_reported_like_any_failure(
-    scenario: Scenario,
+    scenario: Scenario, caplog: pytest.LogCaptureFixture
 ) -> None:
     scenario.stage.failure = outage("provider_down")
     began = utc_now() - RETRY
@@ -249,6 +249,8 @@ def test_an_outage_that_outlasts_the_retries_is_reported_like_any_failure(
     assert done.exit_code == 1
     comment = scenario.comment()
     assert NEXT_ATTEMPT not in comment and "continue" in comment
+    place = f"{scenario.trigger.repository}#{scenario.trigger.number}"
+    assert f"run {run_of(scenario.trigger)} for {place}: error: no answer" in caplog.messages
 
 
 def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(

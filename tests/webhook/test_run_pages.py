@@ -66,7 +66,8 @@ class Served:
         pages = RunPages(self.store, SECRET, follow_seconds=0.02)
         listening = socket.create_server(("127.0.0.1", 0))
         self.port: int = listening.getsockname()[1]
-        app = create_webhook_app(SECRET, lambda *_: "", pages=lambda app: add_run_pages(app, pages))
+        app = create_webhook_app(SECRET, lambda *_: "")
+        add_run_pages(app, pages)
         config = uvicorn.Config(app, log_config=None, ws="none", lifespan="off")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, args=([listening],))

@@ -27,9 +27,12 @@ from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import RedirectResponse, Response
 from starlette.middleware.sessions import SessionMiddleware
 
+from resolver.config.server_variables import read_server_variables
+from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.page_responses import site_headers
 from resolver.errors import ForgeError
 from resolver.github.client.access import check_repository
+from resolver.runs.wiring.sandbox import RunHost
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -191,6 +194,23 @@ def _level(repository: dict[str, Any]) -> Level:
     if any(permissions.get(name) for name in ("push", "maintain", "admin")):
         return "write"
     return "read" if permissions.get("pull") else "none"
+
+
+def open_users(settings: Settings, machine: RunHost) -> GitHubUsers | None:
+    """Return the login with the App's OAuth; None if the settings have no secret for it."""
+    secret = read_server_variables(machine.environment).app_client_secret
+    if secret is None or not secret.get_secret_value() or not settings.has_app:
+        return None
+
+    def client_id() -> str:
+        id = machine.tokens.app(settings).page().client_id
+        if not id:
+            what = "GitHub does not return the App's client id"
+            raise ForgeError(what, "update GitHub", "forge_down")
+        return id
+
+    server, api = settings.github_server_url, settings.github_api_url
+    return GitHubUsers(server, api, client_id, secret.get_secret_value())
 
 
 class PageLogin:

@@ -30,8 +30,8 @@ from resolver.config.templates import render
 from resolver.entrypoints.webhook.login import Level, PageLogin, Person, SessionEnded
 from resolver.entrypoints.webhook.page_links import page_key
 from resolver.entrypoints.webhook.page_responses import page_headers, site_headers
-from resolver.entrypoints.webhook.run_log_reader import REFRESH_SECONDS, RunLogReader
-from resolver.errors import ResolverError
+from resolver.errors import LogError, ResolverError
+from resolver.events.log import Event, parse_line
 from resolver.events.stream import Clock, utc_now
 from resolver.models.run import Actor, Command, PullRequest, Trigger, TriggerKind
 from resolver.runs.output import MAX_SHOWN_DIFF_BYTES, StoredRequest
@@ -54,6 +54,12 @@ are not delayed."""
 
 MAX_VIEWERS = 100
 """Maximum number of people who follow runs in progress. Further ones are answered with 503."""
+
+MAX_LOG_BYTES = 20_000_000
+"""Number of bytes of a log that its page shows. Runs are bounded, so that hardly any has more."""
+
+REFRESH_SECONDS = 10
+"""Interval in seconds at which a browser without JavaScript reloads the page of an active run."""
 
 FOLLOW_SECONDS = 1.0
 """Interval in seconds at which the log of a followed run is read."""
@@ -140,7 +146,7 @@ class RunPages:
         except ValidationError:
             return None
 
-    def page(self, run: str, reader: RunReader, sent: str = "") -> str | None:
+    def page(self, run: str, reader: RunReader, sent: str | None = None) -> str | None:
         """Return the current page; None if there is no such run. sent: the command that the reader
         has just sent."""
         if not self.store.exists(run):
@@ -148,7 +154,7 @@ class RunPages:
         # Looked for first: everything that a run logs is there before its outcome.
         outcome = self.store.file(run, OUTCOME)
         has_ended = outcome is not None
-        log = RunLogReader(self.store, run)
+        log = RunFeed(self.store, run)
         log.read()
         notices: Sequence[str] = log.notices(has_ended)
         if sent in COMMANDS:
@@ -198,13 +204,47 @@ def _pull_request_in(outcome: bytes) -> PullRequest | None:
 
 
 class RunFeed:
-    """Renders what is new in a run, once for all viewers who have the same. Thread-safe."""
+    """The events of a run as far as they were read, and what is new in them, rendered once for all
+    viewers who have the same. `update_since` is thread-safe."""
 
     def __init__(self, store: RunStore, run: str) -> None:
+        self.events: list[Event] = []
         self._store, self._run = store, run
         self._lock = threading.Lock()
-        self._log = RunLogReader(store, run)
+        self._lines, self._size, self._skipped, self._unread = 0, 0, 0, 0
         self._updates: dict[int, ServerSentEvent] = {}
+
+    @property
+    def last_id(self) -> int:
+        """The id of the last event; -1 if there is none."""
+        return self.events[-1].id if self.events else -1
+
+    def read(self) -> bool:
+        """Read what was appended. Return True if that is anything. Raises RunStoreError."""
+        before = self._lines
+        for line in self._store.lines(self._run, self._lines - 1):
+            self._lines += 1
+            if self._size + len(line) > MAX_LOG_BYTES:
+                self._skipped += len(line)
+                continue
+            self._size += len(line)
+            try:
+                self.events.append(parse_line(line))
+            except LogError:
+                self._unread += 1
+        return self._lines > before
+
+    def notices(self, has_ended: bool) -> list[str]:
+        """Return sentences for the page about what it shows."""
+        text = render(
+            "trace/live.txt.j2",
+            is_active=not has_ended,
+            events=bool(self.events),
+            seconds=REFRESH_SECONDS,
+            skipped=f"{self._skipped / 1e6:,.1f} MB" if self._skipped else "",
+            unread=self._unread,
+        )
+        return [line for line in text.splitlines() if line]
 
     def update_since(self, after: int) -> ServerSentEvent | None:
         """Return what a viewer does not have yet, with the id of its newest log event; None if that
@@ -212,15 +252,14 @@ class RunFeed:
         with self._lock:
             if OUTCOME in self._store.files(self._run):
                 return RELOAD
-            log = self._log
-            if log.read():
+            if self.read():
                 self._updates.clear()
-            if log.last_id <= after:
+            if self.last_id <= after:
                 return None
             if after not in self._updates:
-                earlier = build_view(event for event in log.events if event.id <= after)
-                html = render_update(earlier, build_view(log.events), log.notices(False))
-                update = ServerSentEvent(event="update", id=str(log.last_id), data=html)
+                earlier = build_view(event for event in self.events if event.id <= after)
+                html = render_update(earlier, build_view(self.events), self.notices(False))
+                update = ServerSentEvent(event="update", id=str(self.last_id), data=html)
                 self._updates[after] = update
             return self._updates[after]
 
@@ -232,7 +271,7 @@ def add_run_pages(app: FastAPI, pages: RunPages) -> None:
     headers = page_headers(content_policy(is_live=True))
 
     @app.get("/runs/{run}")
-    async def page(request: Request, run: str, key: str = "", sent: str = "") -> Response:
+    async def page(request: Request, run: str, key: str = "", sent: str | None = None) -> Response:
         """The steps of a run so far, as a page."""
         reader = await pages.reader(request, run, key)
         if reader is None:

@@ -10,7 +10,6 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
-from sqlalchemy.engine import URL
 
 from resolver.config.server_variables import ServerVariables, read_server_variables
 from resolver.config.settings import Settings, load_settings
@@ -23,10 +22,12 @@ from resolver.entrypoints.http_server import (
 from resolver.entrypoints.webhook.app_setup import delivery_poll_seconds, needs_app, run_app_setup
 from resolver.entrypoints.webhook.data_folder import DataFolder
 from resolver.entrypoints.webhook.health import ReadinessCheck
+from resolver.entrypoints.webhook.login import open_users
 from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
+from resolver.entrypoints.webhook.page_links import operator_url
 from resolver.entrypoints.webhook.process import ProcessOptions, ServerProcess
 from resolver.entrypoints.webhook.request_queue import RequestState
-from resolver.entrypoints.webhook.site import Site, open_users
+from resolver.entrypoints.webhook.site import add_site
 from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.entrypoints.webhook.webhook import HandleDelivery, create_webhook_app
 from resolver.entrypoints.webhook.worker import RequestIntake
@@ -75,7 +76,7 @@ def serve_webhook(
     except BaseException:
         listening.close()
         raise
-    settings, machine, database = process.settings, process.machine, process.database
+    settings, machine = process.settings, process.machine
     handle_delivery = _delivery_handler(settings, process.intake)
     process.start()
     public_url = process.variables.public_url
@@ -83,10 +84,12 @@ def serve_webhook(
     interval = delivery_poll_seconds(settings, machine, public_url)
     missed = MissedDeliveries(sources, handle_delivery, interval=interval)
     process.threads.start("missed-deliveries", missed.poll_forever)
-    site = _open_site(process, secret)
+    app = _open_app(secret, handle_delivery, process)
     process.preload()
-    _announce(listening, database.url, process.folder)
-    _serve(_open_app(secret, handle_delivery, process, site), listening)
+    logger.info("listening on http://%s/webhook", address_of(listening))
+    database, folder = process.database.url, process.folder.path
+    logger.info("deliveries are stored in %s, runs in %s", database, folder)
+    _serve(app, listening)
 
 
 def _prepare(
@@ -115,29 +118,18 @@ def _prepare(
     return environment, secret, listening
 
 
-def _open_app(
-    secret: str, handle_delivery: HandleDelivery, process: ServerProcess, site: Site
-) -> FastAPI:
+def _open_app(secret: str, handle_delivery: HandleDelivery, process: ServerProcess) -> FastAPI:
     """Return the web application: deliveries, probes, and pages if the server has a public URL."""
-    return create_webhook_app(
-        secret,
-        handle_delivery,
-        pages=site.add_to if site.public_url else None,
-        check=ReadinessCheck(process.queue, process.folder.path, threads=process.threads),
-        count=process.metrics.count_delivery,
-    )
-
-
-def _open_site(process: ServerProcess, secret: str) -> Site:
-    """Return the pages, and log where the operator finds them if the server has a public URL."""
-    settings, enqueue = process.settings, process.intake.enqueue
-    users = open_users(settings, process.machine)
-    store, index = process.runs.store, process.index
-    waiting = partial(process.queue.recent, (RequestState.WAITING,))
-    site = Site(process.variables.public_url, secret, store, index, enqueue, users, waiting)
-    if site.public_url:
-        site.announce()
-    return site
+    check = ReadinessCheck(process.queue, process.folder.path, threads=process.threads)
+    count = process.metrics.count_delivery
+    app = create_webhook_app(secret, handle_delivery, check=check, count=count)
+    if public_url := process.variables.public_url:
+        users = open_users(process.settings, process.machine)
+        waiting = partial(process.queue.recent, (RequestState.WAITING,))
+        store, enqueue = process.runs.store, process.intake.enqueue
+        add_site(app, public_url, secret, store, process.index, enqueue, users, waiting)
+        logger.info("runs are listed on %s", operator_url(public_url, secret))
+    return app
 
 
 def _delivery_sources(
@@ -188,11 +180,6 @@ def _require_secret(server: ServerVariables) -> str:
             "set GITHUB_WEBHOOK_SECRET to the secret of the App's webhook",
         )
     return secret.get_secret_value()
-
-
-def _announce(listening: socket.socket, url: URL, folder: DataFolder) -> None:
-    logger.info("listening on http://%s/webhook", address_of(listening))
-    logger.info("deliveries are stored in %s, runs in %s", url, folder.path)
 
 
 def _serve(app: FastAPI, listening: socket.socket) -> None:

@@ -54,7 +54,6 @@ def create_webhook_app(
     secret: str,
     handle_delivery: HandleDelivery,
     seconds: float = ANSWER_SECONDS,
-    pages: Callable[[FastAPI], None] | None = None,
     check: Check | None = None,
     count: Callable[[str], None] = lambda _: None,
 ) -> FastAPI:
@@ -63,7 +62,6 @@ def create_webhook_app(
     handle_delivery: stores a delivery; it must be durable when it returns, and idempotent. It is
         called in a thread and raises ResolverError if the delivery can't be stored.
     seconds: timeout for reading a body, and again for storing a delivery.
-    pages: adds the pages of the server, if they are served.
     check: see `add_health`.
     count: is called with the result of each delivery, see `metrics.DELIVERY_RESULTS`.
     """
@@ -85,8 +83,6 @@ def create_webhook_app(
         count(done.partition(":")[0])
         return JSONResponse({"message": done}, status_code=202)
 
-    if pages is not None:
-        pages(app)
     return app
 
 
