@@ -173,7 +173,7 @@ class CommitBuilder:
             self.workspace.git,
             parent,
             tree,
-            self._merge_message(second_parent) if second_parent else self._message(),
+            self._merge_message() if second_parent else commit_message(request.report),
             self._author,
             request.committed_at,
             co_authors(request.trigger, self._server),
@@ -190,15 +190,12 @@ class CommitBuilder:
     def _server(self) -> str:
         return self.request.settings.github_server_url
 
-    def _message(self) -> str:
-        return commit_message(self.request.report)
-
-    def _merge_message(self, second_parent: str) -> str:
-        pull = self.workspace.pull
-        if pull is None or second_parent != pull.base:
-            return render("run/merge.j2", base="", head="", run=self.request.run)
+    def _merge_message(self) -> str:
         # Branch names are chosen by people, and commit messages notify and link like comments do.
-        base, head = format_title(pull.base_branch), format_title(pull.head_branch)
+        pull = self.workspace.pull
+        base, head = (
+            (format_title(n) for n in (pull.base_branch, pull.head_branch)) if pull else ("", "")
+        )
         return render("run/merge.j2", base=base, head=head, run=self.request.run)
 
     def find_own_commit(self, base: str, tip: str) -> str | None:

@@ -63,10 +63,6 @@ def test_hidden_characters_are_made_visible() -> None:
     assert found.thread.path == "a[U+200B].py"
 
 
-def test_a_comment_on_a_whole_file_has_no_lines() -> None:
-    assert thread_with_code(line=None, original_line=None, hunk="").code == ""
-
-
 def test_of_a_long_diff_the_last_lines_are_shown() -> None:
     """GitHub's diff ends with the line that the thread was started on."""
     lines = [f"+{n} {'x' * 400}" for n in range(100)]

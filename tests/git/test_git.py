@@ -30,11 +30,6 @@ def test_output_is_truncated_at_the_limit(tmp_path: Path) -> None:
     assert not whole.truncated and len(whole.stdout) == 5_000_000
 
 
-def test_a_failure_quotes_the_end_of_gits_output(tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError, match=r"git rev-parse failed: fatal: not a git repository"):
-        HostGit(checkout=tmp_path).run("rev-parse", "HEAD")
-
-
 def test_settings_of_a_repository_do_not_override_resolvers(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source")
     for name in ("core.hooksPath", "core.fsmonitor", "core.sshCommand", "protocol.ext.allow"):

@@ -15,7 +15,6 @@ from resolver.git.push import fetch_tip
 from resolver.git.workspace import Workspace, workspace_at_branch, workspace_at_pull_request
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from tests.git.scenario import (
-    commit_all,
     enter_sandbox,
     plain_git,
 )
@@ -147,10 +146,8 @@ def _is_whole(folder: Path) -> None:
     assert not list(folder.rglob("*.promisor"))
 
 
-@pytest.mark.parametrize("kind", ["over HTTP", "of a checkout"])
-def test_history_has_so_many_levels(served: Served, tmp_path: Path, kind: str) -> None:
-    source = served.url if kind == "over HTTP" else str(served.path)
-    workspace = Workspace.clone(source, tmp_path / "clone", depth=5)
+def test_history_has_so_many_levels(served: Served, tmp_path: Path) -> None:
+    workspace = Workspace.clone(served.url, tmp_path / "clone", depth=5)
     root, _ = enter_sandbox(workspace, tmp_path)
     assert _chain(root) == [f"Merge branch {n}" for n in range(STEPS - 1, STEPS - 6, -1)]
     plain_git(tmp_path, "clone", "-q", "--bare", "--depth=5", f"file://{served.path}", "levels")
@@ -257,23 +254,3 @@ def test_a_base_that_advanced_is_fetched_with_the_history_between(
     assert fetch_tip(workspace.git, served.url, "main", None) == tip
     assert is_ancestor(workspace.git, workspace.base, tip)
     _is_whole(workspace.folder)
-
-
-def test_a_rewritten_branch_is_fetched(served: Served, tmp_path: Path) -> None:
-    workspace = Workspace.clone(served.url, tmp_path / "clone", depth=3)
-    tree = plain_git(served.path, "rev-parse", "main^{tree}")
-    tip = plain_git(served.path, "commit-tree", tree, "-p", "main~20", "-m", "other")
-    plain_git(served.path, "update-ref", "refs/heads/main", tip)
-    assert fetch_tip(workspace.git, served.url, "main", None) == tip
-    assert not is_ancestor(workspace.git, workspace.base, tip)
-    _is_whole(workspace.folder)
-
-
-def test_a_shallow_checkout_keeps_its_boundary(served: Served, tmp_path: Path) -> None:
-    path = tmp_path / "checkout"
-    plain_git(tmp_path, "clone", "-q", "--depth=3", f"file://{served.path}", str(path))
-    commit_all(path, "mine")
-    workspace = Workspace.clone(str(path), tmp_path / "clone", depth=50)
-    root, _ = enter_sandbox(workspace, tmp_path)
-    assert _chain(root) == _chain(path)
-    _is_whole(root)

@@ -3,8 +3,6 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from resolver.errors import WorkspaceError
 from resolver.git.git import HostGit
@@ -20,7 +18,6 @@ from resolver.git.merge import (
     merge,
     replay_commits,
 )
-from resolver.git.tree import read_tree
 from tests.git.scenario import commit_all, make_repository, plain_git, write
 
 LINES = "".join(f"{n}\n" for n in range(1, 21))
@@ -141,46 +138,16 @@ def test_the_unfinished_merge_is_the_same_commit_each_time(clone: Clone) -> None
     assert is_ancestor(git, ours, commit) and not is_ancestor(git, commit, ours)
 
 
-def test_remains_of_a_conflict_are_found(clone: Clone) -> None:
-    ours = clone.commit("ours", {"a.txt": edited(3, "x")})
-    theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
-    git = clone.git
-    merged = merge(git, ours, theirs)
-    assert find_unresolved_paths(git, merged, merged.tree, ours, theirs) == (b"a.txt",)
-
-    def left(**files: str) -> tuple[bytes, ...]:
-        named: Files = {name.replace("_", "."): text for name, text in files.items()}
-        return find_unresolved_paths(git, merged, clone.tree_with(ours, named), ours, theirs)
-
-    assert left(a_txt=edited(3, "both")) == ()
-    assert left(a_txt=edited(3, "<<<<<<< mine")) == (b"a.txt",)
-    assert left(a_txt=edited(3, ">>>>>>>")) == (b"a.txt",)
-    assert left(a_txt=edited(3, "=======")) == (b"a.txt",)
-    assert left(a_txt=edited(3, "========")) == ()
-    assert left(a_txt=edited(3, "ok"), b_txt=f">>>>>>> {theirs}\n") == (b"b.txt",)
-    assert left(a_txt=edited(3, "ok"), b_txt="<<<<<<< as a manual shows it\n") == ()
-
-
-def test_a_marker_that_existed_before_may_stay(tmp_path: Path) -> None:
-    shown = f"<<<<<<< how git shows it\n{LINES}"
-    clone = Clone(tmp_path, {"a.txt": shown})
-    ours = clone.commit("ours", {"a.txt": shown.replace("3\n", "x\n")})
-    theirs = clone.commit("theirs", {"a.txt": shown.replace("3\n", "y\n")})
-    git = clone.git
-    merged = merge(git, ours, theirs)
-    tree = clone.tree_with(ours, {"a.txt": shown})
-    assert find_unresolved_paths(git, merged, tree, ours, theirs) == ()
-
-
-def test_an_underline_that_existed_before_may_stay(tmp_path: Path) -> None:
-    titled = f"Title\n=======\n{LINES}"
-    clone = Clone(tmp_path, {"a.md": titled, "b.md": LINES})
-    both = {"a.md": titled, "b.md": LINES}
+@pytest.mark.parametrize("marker", ["Title\n=======\n", "<<<<<<< how git shows it\n"])
+def test_a_marker_that_existed_before_may_stay(tmp_path: Path, marker: str) -> None:
+    titled = f"{marker}{LINES}"
+    both: dict[str, str] = {"a.md": titled, "b.md": LINES}
+    clone = Clone(tmp_path, {**both})
     ours = clone.commit("ours", {k: v.replace("3\n", "x\n") for k, v in both.items()})
     theirs = clone.commit("theirs", {k: v.replace("3\n", "y\n") for k, v in both.items()})
     git = clone.git
     merged = merge(git, ours, theirs)
-    tree = clone.tree_with(ours, both)
+    tree = clone.tree_with(ours, {**both})
     assert find_unresolved_paths(git, merged, tree, ours, theirs) == ()
     tree = clone.tree_with(ours, {"a.md": titled, "b.md": titled})
     assert find_unresolved_paths(git, merged, tree, ours, theirs) == (b"b.md",)
@@ -239,7 +206,9 @@ def test_each_kind_of_marker_counts_only_as_git_writes_it(clone: Clone) -> None:
     theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
     git = clone.git
     merged = merge(git, ours, theirs)
+    assert find_unresolved_paths(git, merged, merged.tree, ours, theirs) == (b"a.txt",)
     lines = {
+        "both": False, "=======": True, "========": False,
         "||||||| base": True, "|||||||": True, "<<<<<<< x": True, ">>>>>>> x": True,
         "<<<<<<<x": False, "|||||||\t": False, "======= x": False, " =======": False,
         "x >>>>>>>": False,
@@ -306,25 +275,3 @@ def test_a_commit_as_mail_may_have_the_exact_limit_and_must_exist(clone: Clone) 
     assert b"rename from" not in text and text.count(b"diff --git") == 2
     with pytest.raises(WorkspaceError, match=r"can't be shown: \S"):
         format_patch(git, ONE, 1_000)
-
-
-@settings(max_examples=15)
-@given(
-    st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=8),
-    st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=8),
-    st.lists(st.sampled_from("abcdefg"), min_size=1, max_size=8),
-)
-def test_any_merge_is_clean_or_its_conflicts_are_found(
-    tmp_path_factory: pytest.TempPathFactory, base: list[str], one: list[str], two: list[str]
-) -> None:
-    def text(lines: list[str]) -> str:
-        return "".join(f"{line}\n" for line in lines)
-
-    clone = Clone(tmp_path_factory.mktemp("merge"), {"a": text(base)})
-    ours = clone.commit("ours", {"a": text(one), "n": "1\n"})
-    theirs = clone.commit("theirs", {"a": text(two), "m": "2\n"})
-    git = clone.git
-    merged = merge(git, ours, theirs)
-    assert {e.path for e in read_tree(git, merged.tree)} == {b"a", b"n", b"m"}
-    left = find_unresolved_paths(git, merged, merged.tree, ours, theirs)
-    assert left == merged.conflicts

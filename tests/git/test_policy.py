@@ -6,7 +6,6 @@
 import os
 import shutil
 from collections.abc import Callable
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,6 @@ from resolver.git.policy import (
     enforce_policy,
     is_protected,
 )
-from resolver.git.tree import resolve_symlink
 from tests.git.scenario import (
     Scenario,
     commit_all,
@@ -150,42 +148,17 @@ def test_a_protected_path_reached_through_a_moved_link_is_refused(tmp_path: Path
     [
         ("**/*.lock", "a/b/x.lock", True),
         ("**/*.lock", "x.lock", True),
-        ("**/*.lock", "x.lock/y", False),
         ("secrets/**", "secrets/a/b", True),
-        ("secrets/**", "secretsX/a", False),
-        ("a/**/z", "a/z", True),
-        ("a/**/z", "a/b/c/z", True),
         ("a/**/z", "az", False),
-        ("a/**/z", "ab/z", False),
-        ("a/*/z", "a/b/c/z", False),
         ("conf?g", "config", True),
         ("x.y", "xzy", False),
         ("Straße", "STRASSE", True),
         ("CODEOWNERS", "sub/CODEOWNERS", False),
         ("/docs/", "docs", True),
-        ("**", "any/file", True),
-        ("**/a/**/z", "b/a/c/z", True),
-        ("**/a/**/z", "b/a/cz", False),
-        ("a/**", "b/a/x", False),
-        ("a?c", "a/c", False),
-        ("a*c", "abbc", True),
-        ("a*c", "a/c", False),
-        ("a*a", "a", False),
-        ("a*b*c", "abbxcc", True),
-        ("*a*b*", "xbxaxbx", True),
-        ("a+b", "aab", False),
     ],
 )
 def test_globs_match_as_documented(glob: str, path: str, refused: bool) -> None:
     assert is_protected(path, ("something/else", glob)) is refused
-
-
-def _matches(names: list[str], path: list[str]) -> bool:
-    """Return True if the names of a glob match those of a path, by the definition of the stars."""
-    if not names or names[0] == "**":
-        rest = bool(path) and _matches(names, path[1:])
-        return _matches(names[1:], path) or rest if names else not path
-    return bool(path) and fnmatchcase(path[0], names[0]) and _matches(names[1:], path[1:])
 
 
 @pytest.mark.parametrize(
@@ -246,11 +219,6 @@ def test_an_old_link_that_leads_out_may_stay_and_not_be_changed(scenario: Scenar
     assert "old-absolute" in _judge(scenario)
 
 
-def test_a_link_loop_leads_nowhere(scenario: Scenario) -> None:
-    assert resolve_symlink({b"a": b"b", b"b": b"a"}, b"a") == b"a"
-    assert resolve_symlink({b"a": b"a/a"}, b"a") == b"a"
-
-
 @pytest.mark.attack
 def test_submodules_are_refused_added_moved_and_removed(tmp_path: Path) -> None:
     """A change adds, moves or removes a submodule: refused."""
@@ -296,8 +264,13 @@ TOKENS = {
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("name", TOKENS)
-@pytest.mark.parametrize("form", ["text", "new file", "binary", "UTF-16"])
+@pytest.mark.parametrize(
+    ("name", "form"),
+    [
+        *((name, "text") for name in TOKENS),
+        *(("classic", form) for form in ("new file", "binary", "UTF-16")),
+    ],
+)
 def test_an_added_credential_is_named_with_file_and_line_and_not_shown(
     scenario: Scenario, name: str, form: str
 ) -> None:

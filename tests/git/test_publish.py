@@ -1,6 +1,5 @@
 """Tests of the commit and its branch, over HTTP and in a local repository."""
 
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,13 +8,11 @@ import pytest
 from resolver.errors import BranchTaken, WorkspaceError
 from resolver.git.git import Credential
 from resolver.git.push import Identity, list_branches, push_commit
-from resolver.git.workspace import Workspace
 from tests.git.scenario import (
     AT,
     US,
     Scenario,
     copy_scenario,
-    enter_sandbox,
     make_repository,
     open_scenario,
     plain_git,
@@ -98,19 +95,6 @@ def test_a_branch_is_pushed_and_nothing_else(scenario: Scenario, remote: Path, u
     assert plain_git(remote, "fsck", "--strict") == ""
 
 
-def test_a_shallow_clone_can_be_pushed_from(
-    scenario: Scenario, remote: Path, url: str, tmp_path: Path
-) -> None:
-    place = tmp_path / "second"
-    workspace = Workspace.clone(url, place / "clone", depth=1)
-    root, scratch = enter_sandbox(workspace, place)
-    second = Scenario(scenario.source, workspace, root, scratch)
-    write(root, "x", "x\n")
-    expected = second.expected_tree()
-    _push(second, _commit(second), "agent/fix", url)
-    assert plain_git(remote, "rev-parse", "agent/fix^{tree}") == expected
-
-
 @pytest.mark.parametrize("existing", ["other", "base", "child"])
 def test_a_branch_with_something_else_is_not_moved(
     scenario: Scenario, remote: Path, url: str, existing: str
@@ -131,25 +115,6 @@ def test_a_branch_with_something_else_is_not_moved(
     assert plain_git(remote, "rev-parse", "agent/fix") == existing_commit
 
 
-def test_one_of_two_concurrent_pushes_wins(scenario: Scenario, remote: Path, url: str) -> None:
-    commits = [_commit(scenario, f"Change {number}") for number in range(4)]
-    taken: list[str] = []
-
-    def run(commit: str) -> None:
-        try:
-            _push(scenario, commit, "agent/fix", url)
-        except BranchTaken:
-            taken.append(commit)
-
-    threads = [threading.Thread(target=run, args=(commit,)) for commit in commits]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    (winner,) = set(commits) - set(taken)
-    assert plain_git(remote, "rev-parse", "agent/fix") == winner
-
-
 @pytest.mark.parametrize(
     "branch",
     ["main", "agent", "agent/", "refs/heads/agent/x", "agent/../main", "agent/x.lock", "agent/a b",
@@ -165,15 +130,6 @@ def test_only_a_valid_branch_of_resolver_is_written(
     with pytest.raises(WorkspaceError):
         scenario.write_branch(branch, commit)
     assert before == (plain_git(remote, "for-each-ref"), plain_git(scenario.source, "for-each-ref"))
-
-
-def test_the_servers_message_is_passed_on(scenario: Scenario, remote: Path, url: str) -> None:
-    hook = remote / "hooks/pre-receive"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho 'GH013: rule says no' >&2\nexit 1\n")
-    hook.chmod(0o755)
-    with pytest.raises(WorkspaceError, match="GH013: rule says no"):
-        _push(scenario, _commit(scenario), "agent/fix", url)
 
 
 def test_a_local_repository_gets_one_branch_and_is_otherwise_unchanged(scenario: Scenario) -> None:

@@ -17,7 +17,6 @@ from resolver.git.pull_request import (
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import DiffFile, DiffHunk, PullRequestContext
 from resolver.security.invisible_text import with_invisible_shown
-from tests.git.scenario import enter_sandbox
 from tests.parts.github import GitHubServer
 
 NAME = "octo/demo"
@@ -74,20 +73,6 @@ def test_a_known_base_stays_the_base_when_its_branch_has_moved(
     github.commit(NAME, "work", {"w.txt": "w\n"})
     github.commit(NAME, "main", {"b.txt": "2\n"})
     assert known(clone(base=base)).base == base
-
-
-def test_a_shallow_clone_is_deepened_to_the_merge_base(
-    github: GitHubServer, clone: Clone, tmp_path: Path
-) -> None:
-    start = github.repository(NAME).git.tip("main")
-    for n in range(6):
-        github.commit(NAME, "work", {"w.txt": f"{n}\n"}, f"work {n}")
-        github.commit(NAME, "main", {"m.txt": f"{n}\n"}, f"main {n}")
-    workspace = clone(depth=2)
-    assert known(workspace).merge_base == start
-    assert len(known(workspace).commits) == 6
-    sandbox = enter_sandbox(workspace, tmp_path)
-    assert sandbox is not None
 
 
 def test_trusted_files_are_those_of_the_default_branch(github: GitHubServer, clone: Clone) -> None:
@@ -173,13 +158,6 @@ def test_unrelated_histories_are_a_clear_error(github: GitHubServer, clone: Clon
     github.force_push(NAME, "alone", alone)
     with pytest.raises(WorkspaceError, match="no history in common"):
         clone("alone", depth=1)
-
-
-@pytest.mark.parametrize("branch", ["-x", "a..b", "a b", "", "\n"])
-def test_an_invalid_base_branch_name_is_refused(clone: Clone, branch: str, tmp_path: Path) -> None:
-    pull = PullRequestContext(number=1, head="1" * 40, base_branch=branch)
-    with pytest.raises(WorkspaceError):
-        Workspace.clone_pull_request("http://127.0.0.1:1/x/y.git", tmp_path / "c", pull)
 
 
 def patch(path: str, lines: int) -> FilePatch:

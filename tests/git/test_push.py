@@ -105,23 +105,6 @@ def test_missing_workflow_permission_is_named(pushing: Pushing) -> None:
     assert token not in refused.value.what
 
 
-def test_the_tip_of_a_branch_is_fetched_into_the_clone(pushing: Pushing) -> None:
-    pushed_commit = pushing.github.commit(NAME, "work", {"c.txt": "c\n"})
-    git = pushing.workspace.git
-    assert fetch_tip(git, pushing.url, "work", pushing.credential) == pushed_commit
-    assert git.text("cat-file", "-t", pushed_commit) == "commit"
-    assert fetch_tip(git, pushing.url, "nothing", pushing.credential) is None
-
-
-@pytest.mark.parametrize("branch", ["-f", "a..b", "x:refs/heads/main", "a b", "w*", ""])
-def test_an_invalid_branch_name_is_refused(pushing: Pushing, branch: str) -> None:
-    git, url = pushing.workspace.git, pushing.url
-    with pytest.raises(WorkspaceError):
-        push_commit(git, pushing.tip, branch, url, pushing.credential, pushing.tip)
-    with pytest.raises(WorkspaceError):
-        fetch_tip(git, url, branch, pushing.credential)
-
-
 @pytest.mark.parametrize("after", [False, True])
 def test_a_push_is_retried_while_the_server_fails(pushing: Pushing, after: bool) -> None:
     made = pushing.made(pushing.tip)

@@ -45,7 +45,7 @@ from resolver.models.run import (
     RunState,
     TriggerKind,
 )
-from resolver.models.verification import DISABLED, VerificationReason
+from resolver.models.verification import DISABLED
 from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
 
@@ -192,21 +192,6 @@ def test_a_stopped_run_offers_only_what_is_still_wanted(
     assert "before the work was done" not in body, "it was finished"
 
 
-def test_a_sentence_that_ends_with_code_gets_one_full_stop() -> None:
-    step = "ask again tomorrow; the operator can raise `cost_quotas: {user_day: ...}`"
-    error = QuotaReached("the runs of eve cost $5.00 today", step)
-    body = comment_body(reports.report(failure=failure_from_error(error)))
-    assert "`cost_quotas: {user_day: ...}`.\n" in body
-
-
-def test_an_update_with_nothing_to_do_has_no_agent_and_no_cost() -> None:
-    outcome = reports.outcome("It is up to date.", iterations=0, cost=0.0, task_completed=True)
-    body = comment_body(reports.report(outcome=outcome, patch=None, commands=()))
-    assert "nothing to change" in body and "It is up to date." in body
-    for words in ("own words", "What next", "$0.00", "Tokens", "test/model"):
-        assert words not in body
-
-
 def test_what_was_added_to_another_pull_request_is_told_there() -> None:
     """The comment on the issue says so and gives the verdict, without the evidence."""
     added = {"verification": reports.verification(), "pull_request": PULL}
@@ -222,19 +207,6 @@ def test_what_was_added_to_another_pull_request_is_told_there() -> None:
         assert words not in addition
     on_pull = report.model_copy(update={"trigger": reports.trigger(number=13)})
     assert "**Checks**" in comment_body(on_pull)
-
-
-@pytest.mark.parametrize("reason", ["regression", "missing_tests", "former_behavior"])
-def test_a_test_that_decided_the_verdict_is_named_once(reason: VerificationReason) -> None:
-    """With several tests, the verdict has their number and the findings have their names."""
-    kind = {"regression": "broken", "missing_tests": "missing", "former_behavior": "former"}[reason]
-    for names in (("test_a.py::one",), ("test_a.py::one", "test_a.py::two")):
-        known = reports.verification(
-            verdict="not_verified", reason=reason, reproduction=(), **{kind: names}
-        )
-        body = pull_request_body(reports.report(verification=known))
-        assert [body.count(f"`{name}`") for name in names] == [1] * len(names)
-        assert body.count("Not verified") == 1
 
 
 def test_an_action_that_waits_is_shown_as_it_is_and_can_not_end_its_code_block() -> None:
@@ -335,13 +307,6 @@ def test_the_agents_own_runs_are_never_called_verified() -> None:
     assert "1 passed" not in body and "✓" not in body
 
 
-def test_unfinished_work_does_not_close_the_issue() -> None:
-    body = pull_request_body(reports.report(outcome=reports.outcome(task_completed=False)))
-    assert "Fixes #12" not in body
-    assert "For #12" in body
-    assert "may not be complete" in body
-
-
 @pytest.mark.parametrize(
     ("given_title", "title"),
     [
@@ -378,18 +343,12 @@ def test_a_marker_counts_only_at_the_start() -> None:
 
 HUGE = [
     "x" * 5_000_000,
-    "```\n" + "line\n" * 200_000 + "```",
-    "`" * 70_000,
     "😀" * 70_000,
-    "汉字" * 70_000,
     "<details>" * 9_000,
-    "</details>\n\n" * 9_000,
     "<!-- never closed\n" * 9_000,
-    "a\n\n" * 25_000,
     "\n\n".join(
         f"<details>\n<summary>{i}</summary>\n\n```\n{i}\n```\n\n</details>" for i in range(3000)
     ),
-    "> " * 30_000,
     "- a\n" * 20_000,
 ]
 

@@ -18,15 +18,6 @@ from tests.github import reports
         "SHOP-12: Keep the sign",
         "🐛 Keep the sign",
         ":bug: keep the sign",
-    ],
-)
-def test_a_title_in_a_style_of_its_own_is_unchanged(title: str) -> None:
-    assert is_usable_title(title)
-
-
-@pytest.mark.parametrize(
-    "title",
-    [
         "Parser no longer crashes on empty input",
         "Corrige el análisis de entradas vacías",
         "修复空输入时的崩溃",

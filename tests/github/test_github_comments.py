@@ -14,7 +14,7 @@ from resolver.github.text.markers import (
     find_active_run,
     is_of_run,
 )
-from resolver.models.run import PlanItem, TriggerKind
+from resolver.models.run import PlanItem
 from tests.github import reports
 from tests.github.test_github_publishing import issue, report_on, trigger_on
 from tests.github.test_github_reading import BOT, forge_for
@@ -175,12 +175,3 @@ def test_a_marker_with_an_impossible_time_is_ignored() -> None:
     assert find_active_run(good) == work
     assert find_active_run(good.replace("20260102T030405Z", "20260231T990000Z", 1)) is None
     assert find_active_run("> " + good) is None
-
-
-def test_the_runs_own_comment_is_not_reported_as_left_out(
-    github: GitHubServer, issue: Issue
-) -> None:
-    forge = forge_for(github)
-    trigger = trigger_on(issue, kind=TriggerKind.COMMAND_LINE)
-    forge.progress_writer().write_progress(progress(issue, trigger=trigger), None)
-    assert not any("earlier comment" in line for line in forge.read(trigger).left_out)

@@ -122,14 +122,6 @@ def test_a_write_is_retried_for_minutes_and_done_once(scenario: Scenario, kind: 
     assert time.now >= 120, "the faults did not last minutes"
 
 
-@pytest.mark.parametrize("kind", WRITES)
-def test_a_write_that_succeeded_with_a_502_is_not_repeated(scenario: Scenario, kind: str) -> None:
-    path, write, count = WRITES[kind]
-    scenario.github.fail_next("POST", path, 502, after=True)
-    write(scenario, forge_for(scenario.github))
-    assert count(scenario) == 1
-
-
 def test_the_result_replaces_the_progress_after_an_outage(scenario: Scenario) -> None:
     time = PassingTime()
     forge = forge_for(scenario.github, retries=time.retries())

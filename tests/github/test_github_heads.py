@@ -192,13 +192,6 @@ def test_what_was_pushed_after_the_request_is_not_worked_on_and_is_named(
     assert "pushed to after the request" in found.moved
 
 
-def test_a_pull_request_whose_marker_names_the_issue_is_followed(github: GitHubServer) -> None:
-    marker = run_marker("key", Ending.PULL_REQUEST, 1, RUN)
-    pull = opened(github, f"{PREFIX}x", body=f"{marker}\n\nFixes #1")
-    found = heads(github).of_issue(trigger(), PREFIX)
-    assert found is not None and found.number == pull.number
-
-
 @pytest.mark.parametrize(
     "whose", ["a person's", "of another branch", "of a later issue", "of an earlier issue"]
 )

@@ -7,7 +7,7 @@ import pytest
 from resolver.github.comments.report import Report
 from resolver.github.text.markers import Ending, run_marker
 from resolver.models.repository import Conventions
-from resolver.models.run import Patch, Publication, PullRequest
+from resolver.models.run import Publication, PullRequest
 from resolver.models.verification import DISABLED
 from tests.github import reports
 from tests.github.test_github_publishing import pulls, report_on
@@ -43,16 +43,8 @@ def requested_reviewers(pull: Issue) -> tuple[set[str], set[str]]:
     return {reviewer.login for reviewer in pull.pull.reviewers}, set(pull.pull.teams)
 
 
-def patch(*paths: str) -> Patch:
-    return reports.patch(*paths)
-
-
 def wished(issue: Issue, *paths: str, **changes: Any) -> Report:
-    return report_on(
-        issue,
-        patch=patch(*paths or ("a.py",)),
-        **changes,
-    )
+    return report_on(issue, patch=reports.patch(*paths or ("a.py",)), **changes)
 
 
 def test_the_requester_is_asked_to_review(github: GitHubServer, issue: Issue) -> None:
@@ -91,17 +83,6 @@ def test_a_bot_that_requested_the_work_is_not_asked_to_review(
         assert requested_reviewers(found) == (set(), set()) and pull.notes == ()
 
 
-@pytest.mark.parametrize("status", [403, 404, 422])
-def test_a_refused_reviewer_is_reported_and_ends_nothing(
-    github: GitHubServer, issue: Issue, status: int
-) -> None:
-    github.fail_next("POST", "/requested_reviewers$", status, body={"message": "no @way"})
-    pull, found = opened(github, wished(issue))
-    [note] = pull.notes
-    assert "`alice`" in note
-    assert pull.number == found.number
-
-
 TEMPLATE = "<!-- hi -->\n## What\n\nsay\n\n## Testing\n\nhow\n\n- [ ] I have read the rules\n"
 
 
@@ -137,27 +118,13 @@ def later(issue: Issue, message: str, **changes: Any) -> Report:
     return report_on(issue, **{**values, **changes})
 
 
-def edited(github: GitHubServer, pull: Issue, **words: str) -> None:
-    github.edit_issue(pull, **words)
-
-
-def test_the_same_run_again_adds_nothing_to_an_edited_body(
-    github: GitHubServer, issue: Issue
-) -> None:
-    _, found = opened(github, report_on(issue))
-    edited_body = f"{found.body}\nP.S. ticked"
-    edited(github, found, body=edited_body)
-    pull, _ = opened(github, report_on(issue))
-    assert pull.body == edited_body
-
-
 @pytest.mark.parametrize("edit", [{}, {"body": "Mine.", "title": "Our own name for it"}])
 def test_an_addition_leaves_the_text_as_it_is_and_is_described_once_in_a_comment(
     github: GitHubServer, issue: Issue, edit: dict[str, str]
 ) -> None:
     _, found = opened(github, report_on(issue, draft=True))
     if edit:
-        edited(github, found, **edit)
+        github.edit_issue(found, **edit)
     assert found.pull is not None
     title, body, is_draft = found.title, found.body, found.pull.draft
     for message in ("multiplies", "divides", "divides"):
@@ -190,10 +157,3 @@ def test_a_pull_request_of_somebody_else_is_not_changed(github: GitHubServer, is
     pull, _ = opened(github, wished(issue))
     assert (pull.number, pull.title, pull.body) == (persons_pull.number, "Theirs", body)
     assert requested_reviewers(persons_pull) == (set(), set())
-
-
-def test_the_bots_account_id_is_requested(github: GitHubServer, issue: Issue) -> None:
-    account = forge_for(github).account()
-    assert (account.login, account.id) == (BOT, github.world.account(BOT).id)
-    github.fail_next("GET", "/users/", 404)
-    assert forge_for(github).account().id is None

@@ -53,22 +53,6 @@ def test_the_request_is_acknowledged_where_it_was_made(github: GitHubServer, iss
     assert [r.content for r in issue.reactions] == ["eyes"]
 
 
-def test_failing_to_acknowledge_ends_nothing(github: GitHubServer, issue: Issue) -> None:
-    github.fail_next("POST", "/reactions", 403, body={"message": "Resource not accessible"})
-    forge_for(github).acknowledge(trigger_on(issue))
-    assert issue.reactions == []
-
-
-def test_a_pull_request_is_opened_once(github: GitHubServer, issue: Issue) -> None:
-    forge = forge_for(github)
-    first = forge.open_pull_request(report_on(issue), BRANCH)
-    again = forge_for(github).open_pull_request(report_on(issue), BRANCH)
-    assert first.number == again.number
-    assert first.url == f"{github.server_url}/{NAME}/pull/{first.number}"
-    (pull,) = pulls(github)
-    assert f"Fixes #{issue.number}" in (pull.body or "")
-
-
 def test_a_pull_request_that_another_program_opened_for_a_new_branch_is_used(
     github: GitHubServer, issue: Issue
 ) -> None:
@@ -77,26 +61,12 @@ def test_a_pull_request_that_another_program_opened_for_a_new_branch_is_used(
     assert found.number == first.number and len(pulls(github)) == 1
 
 
-def test_a_draft_stays_a_draft(github: GitHubServer, issue: Issue) -> None:
-    assert forge_for(github).open_pull_request(report_on(issue, draft=True), BRANCH).draft
-
-
 def test_without_draft_support_an_ordinary_pull_request_is_opened(
     github: GitHubServer, issue: Issue
 ) -> None:
     words = {"message": "Draft pull requests are not supported in this repository."}
     github.fail_next("POST", "/pulls$", 422, body=words)
     assert not forge_for(github).open_pull_request(report_on(issue, draft=True), BRANCH).draft
-
-
-def test_a_draft_that_is_refused_for_another_reason_is_not_opened_as_ready(
-    github: GitHubServer, issue: Issue
-) -> None:
-    words = {"message": "Validation Failed", "errors": [{"message": "No commits between the two"}]}
-    github.fail_next("POST", "/pulls$", 422, body=words)
-    with pytest.raises(ForgeError, match="No commits between"):
-        forge_for(github).open_pull_request(report_on(issue, draft=True), BRANCH)
-    assert not pulls(github)
 
 
 @pytest.mark.parametrize(
@@ -145,20 +115,6 @@ def test_a_lost_answer_leaves_one_pull_request_and_one_comment(
     # After an error that may hide a success, what exists is read before it is created again.
     attempts = [made for made in github.writes() if made.path.endswith("/pulls")]
     assert len(attempts) == (1 if done else 2)
-
-
-def test_there_is_one_comment_for_a_run_edited_in_place(github: GitHubServer, issue: Issue) -> None:
-    failed = report_on(
-        issue, failure=failure_from_error(ModelError("the model is gone", "check it"))
-    )
-    first = forge_for(github).comment(failed)
-    assert "the model is gone" in issue.comments[0].body
-    second = forge_for(github).comment(report_on(issue))
-    third = forge_for(github).comment(report_on(issue))
-    assert first == second == third
-    assert len(issue.comments) == 1
-    assert "the model is gone" not in issue.comments[0].body
-    assert sum(request.method == "PATCH" for request in github.writes()) == 1
 
 
 def test_a_person_is_refused_once_per_conversation(github: GitHubServer, issue: Issue) -> None:
@@ -307,15 +263,6 @@ def test_a_setting_that_forbids_pull_requests_is_named(github: GitHubServer, iss
     with pytest.raises(ForgeError) as caught:
         forge.open_pull_request(report_on(issue), BRANCH)
     assert "Workflow permissions" in caught.value.next_step
-
-
-def test_a_wrong_token_is_reported_and_never_shown(github: GitHubServer, issue: Issue) -> None:
-    token = github.token_for(BOT, NAME, long=True)
-    github.revoke(token)
-    with pytest.raises(ForgeError) as caught:
-        forge_for(github, token).find_publication(trigger_on(issue))
-    assert "401" in caught.value.what
-    assert "GITHUB_TOKEN" in caught.value.next_step
 
 
 @pytest.mark.parametrize("body", ["<html>hello</html>", "{", "[]", '{"id": []}'])

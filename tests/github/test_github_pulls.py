@@ -87,15 +87,6 @@ def test_threads_are_read_page_by_page_with_their_state(
     assert len([r for r in github.requests if r.kind == "graphql"]) == 3, "and two further pages"
 
 
-def test_a_thread_whose_lines_have_changed_is_outdated(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
-    github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
-    github.commit(NAME, "work", {"a.py": TEXT.replace("30\n", "XXX\n")}, "Say XXX")
-    [thread] = read(github, make_request())[1].threads
-    assert (thread.is_outdated, thread.line, thread.original_line) == (True, None, 30)
-
-
 def test_resolvers_own_threads_are_recognized(
     github: GitHubServer, pull: Issue, make_request: MakeRequest
 ) -> None:

@@ -310,14 +310,6 @@ def test_unusable_access_is_a_usage_error(changes: dict[str, Any]) -> None:
         GitHubForge(GitHubAccess(**{"token": "t", **changes}), NAME)
 
 
-@pytest.mark.parametrize("role", ["admin", "maintain", "write", "triage", "read"])
-def test_the_permission_is_the_one_that_github_reports(
-    github: GitHubServer, issue: Issue, role: str
-) -> None:
-    github.grant("bob", NAME, role, association="MEMBER")
-    assert forge_for(github).permission("bob") == role
-
-
 def test_the_own_login_is_configured_or_requested(github: GitHubServer, issue: Issue) -> None:
     assert forge_for(github, bot_login="me").whoami() == "me"
     assert forge_for(github, github.token_for("alice"), bot_login="").whoami() == "alice"

@@ -120,18 +120,6 @@ def test_the_comments_of_killed_runs_are_closed_once() -> None:
     assert board.closed_for == ["r"]
 
 
-def test_changes_within_an_interval_are_one_edit() -> None:
-    board = Board()
-    reporter = telling(board, interval=0.3)
-    reporter.start()
-    until(lambda: board.written)
-    for number in range(500):
-        reporter.show(iterations=number)
-    until(lambda: board.written[-1].iterations == 499)
-    reporter.close()
-    assert len(board.written) < 100
-
-
 def test_a_slow_server_does_not_block_and_nothing_is_written_after_close() -> None:
     board = Board()
     board.answers.clear()

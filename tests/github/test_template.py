@@ -95,11 +95,6 @@ def test_a_tick_needs_a_box_of_the_template_and_a_reason(line: str, shown: str) 
     assert filled("## What\n\n- [ ] a\n", f"## What\n\n{line}") == f"## What\n\n{shown}"
 
 
-def test_a_heading_of_the_agents_own_is_kept() -> None:
-    text = "## What\n\na\n\n### Details\n\nb\n\n## Why\n\nc"
-    assert filled("## What\n\n## Why\n", text) == text
-
-
 def test_a_heading_in_code_is_ignored() -> None:
     text = "## What\n\n```\n## Why\n```\n\n## Why\n\nc"
     assert filled("## What\n\n## Why\n", text) == text
@@ -123,10 +118,6 @@ def test_the_text_refers_to_no_other_issue_and_notifies_nobody() -> None:
     for reference in ("@octo", "@mona", "#7", "#8", "https://github.com"):
         assert reference not in outside_code
     assert "see #12" in text
-
-
-def test_without_an_own_issue_the_text_closes_none() -> None:
-    assert fill("## What\n", "## What\n\nFixes #12", None) == "## What\n\nFixes `#12`"
 
 
 def test_markup_of_the_text_hides_nothing() -> None:

@@ -117,27 +117,6 @@ def test_a_signed_commit_is_recognized_by_its_message(
     assert found == (signed if is_same_message else None)
 
 
-@pytest.mark.parametrize("parents", [0, 3])
-def test_a_commit_with_a_number_of_parents_that_no_run_makes_is_not_our_own(
-    builder: CommitBuilder, parents: int
-) -> None:
-    pull, made = merge_of(builder)
-    git, tree = builder.workspace.git, builder.workspace.tree(pull.head)
-    message = git.text("log", "-1", "--format=%B", made)
-    commits = (pull.head, pull.base, git.text("rev-parse", f"{pull.head}^"))
-    planted = commit_tree(builder, tree, message, *commits[:parents])
-    assert builder.find_own_commit(pull.head, planted) is None
-
-
-def test_only_a_merge_of_the_base_branch_is_named_as_one(builder: CommitBuilder) -> None:
-    pull = builder.workspace.pull
-    assert pull is not None
-    git, tree = builder.workspace.git, builder.workspace.tree(pull.head)
-    below = git.text("rev-parse", f"{pull.head}^").strip()
-    subject = git.text("log", "-1", "--format=%s", builder.commit(tree, pull.head, below))
-    assert subject.startswith("Merge ") and pull.base_branch not in subject
-
-
 def test_a_tree_that_was_not_judged_is_judged_on_the_commit_that_it_was_made_for(
     builder: CommitBuilder,
 ) -> None:

@@ -161,15 +161,6 @@ def test_a_branch_whose_new_commits_conflict_is_left_for_a_new_pull_request(
     assert "got new commits during the run that can't be combined" in notice
 
 
-def test_a_rewritten_branch_is_left_for_a_new_pull_request(earlier: EarlierWork) -> None:
-    git = earlier.github.repository(NAME).git
-    git.git("update-ref", f"refs/heads/{earlier.branch}", earlier.base)
-    done = earlier.continued()
-    assert earlier.tip(earlier.branch) == earlier.base
-    [notice] = done.notices
-    assert "no longer contains the commit that Resolver's work is based on" in notice
-
-
 def test_a_closed_pull_request_is_followed_by_a_new_one_with_its_whole_change(
     earlier: EarlierWork,
 ) -> None:

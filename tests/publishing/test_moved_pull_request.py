@@ -152,23 +152,6 @@ def test_a_rewritten_branch_stays_and_the_change_becomes_a_separate_pull_request
     assert branch.parents(str(done.publication.branch)) == [branch.head]
 
 
-def test_a_branch_that_turns_out_to_be_protected_gets_a_separate_pull_request(
-    branch: Branch,
-) -> None:
-    branch.github.protect_branch(NAME, "half")
-    done = publish_to_pull_request(branch.builder(CHANGE))
-    assert (done.publication.how, done.proposed_base) == ("separate", "half")
-    assert "is protected" in done.publication.why and branch.tip() == branch.head
-
-
-def test_the_same_change_of_somebody_else_is_not_reported_as_pushed(branch: Branch) -> None:
-    builder = branch.builder(CHANGE)
-    pushed_commit = branch.commit(CHANGE)
-    done = publish_to_pull_request(builder)
-    assert (done.publication.how, done.publication.commit) == ("unchanged", pushed_commit)
-    assert branch.tip() == pushed_commit
-
-
 def pushing_before_each_push(builder: CommitBuilder, pushes: list[Callable[[], str]]) -> Any:
     """Return the builder of a run with which somebody pushes immediately before it does."""
 
@@ -291,15 +274,6 @@ def test_a_clean_merge_contains_what_was_pushed_meanwhile(
     done = publish_clean_merge(builder)
     assert (done.publication.how, done.publication.commit) == ("updated", branch.tip())
     assert branch.parents() == [pushed_commit, main]
-
-
-def test_a_merge_of_somebody_else_is_not_reported_as_pushed(branch: Branch) -> None:
-    main = str(branch.github.commit(NAME, "main", {"new.py": "1\n"}))
-    builder = branch.builder({})
-    merged_commit = branch.rewrite(main, {"half.py": "1\n"})
-    done = publish_clean_merge(builder)
-    assert (done.publication.how, done.publication.commit) == ("unchanged", merged_commit)
-    assert branch.tip() == merged_commit
 
 
 @pytest.mark.parametrize("publish", [publish_clean_merge, publish_merge])

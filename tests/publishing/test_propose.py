@@ -44,22 +44,20 @@ def requests_after(folder: Path, pushed: PushedChange) -> list[str]:
     return forge.asked
 
 
-@pytest.mark.parametrize("how", ["pushed", "updated"])
-def test_a_pull_request_that_was_pushed_to_keeps_its_text(
-    tmp_path: Path, how: PublicationMethod
+@pytest.mark.parametrize(
+    ("how", "base", "requests"),
+    [
+        ("pushed", "", []),
+        ("updated", "", []),
+        ("unchanged", "main", []),
+        ("separate", "main", ["open half into main"]),
+    ],
+)
+def test_only_a_branch_of_its_own_gets_a_pull_request(
+    tmp_path: Path, how: PublicationMethod, base: str, requests: list[str]
 ) -> None:
-    pushed = PushedChange(Publication(branch="half", how=how))
-    assert requests_after(tmp_path, pushed) == []
-
-
-def test_work_in_a_separate_pull_request_leaves_the_text_of_the_first(tmp_path: Path) -> None:
-    separate = PushedChange(Publication(branch="agent/12", how="separate"), proposed_base="half")
-    assert requests_after(tmp_path, separate) == ["open agent/12 into half"]
-
-
-def test_where_nothing_was_pushed_no_pull_request_changes(tmp_path: Path) -> None:
-    pushed = PushedChange(Publication(branch="half", how="unchanged"), proposed_base="main")
-    assert requests_after(tmp_path, pushed) == []
+    pushed = PushedChange(Publication(branch="half", how=how), proposed_base=base)
+    assert requests_after(tmp_path, pushed) == requests
 
 
 class RefusingForge(MemoryForge):
@@ -103,15 +101,6 @@ def test_the_log_names_the_branch_where_no_pull_request_is_known(tmp_path: Path)
     assert stages_after(tmp_path, pushed, forge) == [("published", "half")]
 
 
-class ForgeAs(MemoryForge):
-    def __init__(self, login: str) -> None:
-        super().__init__(Path("issue.md"), "main")
-        self._login = login
-
-    def whoami(self) -> str:
-        return self._login
-
-
 @pytest.mark.parametrize(
     ("publication", "login", "expected"),
     [
@@ -125,6 +114,6 @@ class ForgeAs(MemoryForge):
 def test_it_is_said_that_no_checks_start_only_if_a_job_has_pushed_a_branch(
     publication: Publication, login: str, expected: int
 ) -> None:
-    warnings = report_pending_checks(publication, ForgeAs(login))
+    warnings = report_pending_checks(publication, MemoryForge(login=login))
     assert len(warnings) == expected
     assert all("starts no workflows" in warning for warning in warnings)

@@ -17,13 +17,10 @@ from resolver.publishing.push_to_pull_request import (
     push_url,
     refresh_pull_request,
     require_allowed_branch,
-    separate_branch,
 )
-from tests.git.scenario import commit_all, make_repository, plain_git, write
 from tests.parts.memory_forge import MemoryForge
 from tests.publishing.test_commit_builder import publish_request
 
-CI = ".github/workflows/ci.yml"
 COMMIT = "c" * 40
 PULL = PullRequestContext(
     number=2, head="a" * 40, base_branch="release", head_branch="half", default_branch="main"
@@ -127,48 +124,3 @@ def test_a_branch_that_may_not_be_pushed_to_is_refused_with_the_reason(
     assert refused.value.branch_exists is branch_exists
     assert refused.value.next_step.startswith(next_step)
     assert bool(refused.value.next_step) == bool(next_step)
-
-
-@dataclass(frozen=True)
-class Fork:
-    """A fork's pull request: a commit that merges a workflow from main, and one that edits it."""
-
-    workspace: Workspace
-    merged: str
-    edited: str
-
-
-@pytest.fixture
-def fork(tmp_path: Path) -> Fork:
-    source = make_repository(tmp_path / "source")
-    plain_git(source, "checkout", "-q", "-b", "half")
-    write(source, "half.py", "1\n")
-    commit_all(source, "half")
-    plain_git(source, "checkout", "-q", "main")
-    write(source, CI, "on: push\n")
-    base = commit_all(source, "ci")
-    plain_git(source, "checkout", "-q", "half")
-    plain_git(source, "merge", "-q", "--no-edit", "main")
-    merged = plain_git(source, "rev-parse", "HEAD")
-    write(source, CI, "on: [push]\n")
-    edited = commit_all(source, "Edit the workflow")
-    workspace = Workspace.clone(str(source), tmp_path / "clone", branch="half")
-    pull = PullRequestContext(
-        number=12,
-        head=merged,
-        base=base,
-        base_branch="main",
-        head_branch="half",
-        head_repository="zoe/calc",
-        is_fork=True,
-    )
-    return Fork(replace(workspace, pull=pull), merged, edited)
-
-
-def test_a_forks_change_is_a_patch_and_no_branch(fork: Fork) -> None:
-    builder = builder_for(fork.workspace)
-    unavailable = BranchUnavailable("fork_locked", "half")
-    published = separate_branch(builder, fork.edited, unavailable).publication
-    assert (published.how, published.branch, published.why) == ("patch", None, unavailable.why)
-    assert "Subject: [PATCH] Edit the workflow" in published.patch
-    assert "+on: [push]" in published.patch

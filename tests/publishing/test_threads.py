@@ -41,22 +41,25 @@ def answer(id: str, words: str = "", addressed: bool = True) -> ThreadAnswer:
     return ThreadAnswer(id=id, addressed=addressed, answer=words)
 
 
-def test_only_what_the_agent_names_is_answered_in_the_order_of_the_review() -> None:
-    named = said(answer("T3", "Split."), answer("T1", "No.", addressed=False))
-    assert named == [("T1", False, "No."), ("T3", True, "Split.")]
-
-
-def test_a_reply_without_text_is_valid_only_for_an_addressed_thread() -> None:
-    assert said(answer("T1"), answer("T2", "  ", addressed=False)) == [("T1", True, "")]
-
-
-def test_nothing_is_done_where_nothing_is_public() -> None:
-    named = said(answer("T1", "Renamed."), answer("T2"), public=False)
-    assert named == [("T1", False, "Renamed.")]
-
-
-def test_made_up_conversations_are_passed_over() -> None:
-    assert said(answer("T9", "x"), answer("", "x")) == []
+@pytest.mark.parametrize(
+    ("answers", "public", "replies"),
+    [
+        (
+            (answer("T3", "Split."), answer("T1", "No.", addressed=False)),
+            True,
+            [("T1", False, "No."), ("T3", True, "Split.")],
+        ),
+        ((answer("T1"), answer("T2", "  ", addressed=False)), True, [("T1", True, "")]),
+        ((answer("T1", "Renamed."), answer("T2")), False, [("T1", False, "Renamed.")]),
+        ((answer("T9", "x"), answer("", "x")), True, []),
+        ((), True, []),
+    ],
+    ids=["in order", "without text", "not public", "made up", "none"],
+)
+def test_only_what_the_agent_names_is_answered(
+    answers: tuple[ThreadAnswer, ...], public: bool, replies: list[tuple[str, bool, str]]
+) -> None:
+    assert said(*answers, public=public) == replies
 
 
 @pytest.mark.parametrize(
@@ -74,10 +77,6 @@ def test_the_only_conversation_gets_the_closing_words(
     assert said(asked=1, public=public, task_completed=completed, change=change) == [reply]
 
 
-def test_of_several_conversations_none_gets_the_closing_words() -> None:
-    assert said() == []
-
-
 class ThreadForge(MemoryForge):
     """A forge that notes the replies to review threads."""
 
@@ -86,7 +85,7 @@ class ThreadForge(MemoryForge):
         self.replies: list[ThreadReply] = []
 
     def answer_threads(
-        self, report: Report, replies: Sequence[ThreadReply], commit: str
+        self, report: Report, replies: Sequence[ThreadReply], commit: str | None
     ) -> AnsweredThreads:
         del report, commit
         self.replies += replies
