@@ -9,19 +9,21 @@ checks the objects of a bundle only since git 2.46.
 Format: https://git-scm.com/docs/gitformat-bundle
 """
 
+import io
 import re
 import tarfile
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import FileIO
+from itertools import chain
 from pathlib import Path
+from typing import BinaryIO
 
 from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.git import HostGit, git_failure, repository_config
 from resolver.git.remote import OBJECT_ID
-
-_CHUNK_BYTES = 1 << 20
+from resolver.git.tree import stream_tar
 
 _PACK_FILES = (".pack", ".idx", ".rev")
 
@@ -50,18 +52,18 @@ def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str, name: str) -
     if shallow.is_file():
         small_files["shallow"] = shallow.read_text("ascii")
     with tempfile.TemporaryDirectory(prefix="outgoing-", dir=folder) as temporary:
-        for member in (name, *(f"{name}/{subfolder}" for subfolder in _SUBFOLDERS)):
-            yield _member_header(member, 0, tarfile.DIRTYPE, _FOLDER_MODE)
+        members = [
+            (_member(member, 0, tarfile.DIRTYPE, _FOLDER_MODE), io.BytesIO())
+            for member in (name, *(f"{name}/{subfolder}" for subfolder in _SUBFOLDERS))
+        ]
         for file, text in small_files.items():
             data = text.encode("utf-8", "surrogateescape")
-            yield (
-                _member_header(f"{name}/{file}", len(data), tarfile.REGTYPE, _FILE_MODE)
-                + data
-                + _padding(len(data))
-            )
-        for path in _packs(git, base, Path(temporary)):
-            yield from _file_member(f"{name}/objects/pack/{path.name}", path)
-    yield bytes(2 * tarfile.BLOCKSIZE)
+            members.append((_member(f"{name}/{file}", len(data)), io.BytesIO(data)))
+        packs = (
+            (_member(f"{name}/objects/pack/{path.name}", path.stat().st_size), open(path, "rb"))  # noqa: SIM115 - closed by stream_tar
+            for path in _packs(git, base, Path(temporary))
+        )
+        yield from stream_tar(chain[tuple[tarfile.TarInfo, BinaryIO]](members, packs))
 
 
 def _packs(git: HostGit, base: str, target: Path) -> list[Path]:
@@ -77,23 +79,12 @@ def _packs(git: HostGit, base: str, target: Path) -> list[Path]:
     return sorted(path for path in target.iterdir() if path.suffix in _PACK_FILES)
 
 
-def _file_member(name: str, path: Path) -> Iterator[bytes]:
-    size = path.stat().st_size
-    yield _member_header(name, size, tarfile.REGTYPE, _FILE_MODE)
-    with open(path, "rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            yield chunk
-    yield _padding(size)
-
-
-def _member_header(name: str, size: int, kind: bytes, mode: int) -> bytes:
+def _member(
+    name: str, size: int, kind: bytes = tarfile.REGTYPE, mode: int = _FILE_MODE
+) -> tarfile.TarInfo:
     info = tarfile.TarInfo(name)
     info.size, info.type, info.mode = size, kind, mode
-    return info.tobuf(tarfile.PAX_FORMAT)
-
-
-def _padding(size: int) -> bytes:
-    return bytes(-size % tarfile.BLOCKSIZE)
+    return info
 
 
 MAX_BUNDLE_BYTES = 1 << 30

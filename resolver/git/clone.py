@@ -111,12 +111,9 @@ def clone_url(
     if commit is None and ref not in listing.refs:
         raise WorkspaceError(f"{url} has no branch {branch!r}", "check the branch's name")
     object_id = commit or listing.refs[ref]
-    # A commit that is asked for by its id saves a listing of refs. GitHub, from which a known
-    # listing comes, serves it; not every server does.
-    tip = Tip(BASE_REF, object_id, object_id if commit or is_known else ref, depth)
     git = new_clone(folder)
-    fetch_tips(git, Remote(url, credential, cache), [tip])
-    return CloneBase(_read_base(git, tip.name, url), ref.removeprefix("refs/heads/"))
+    fetch_tips(git, Remote(url, credential, cache), [Tip(BASE_REF, object_id, depth)])
+    return CloneBase(_read_base(git, object_id, url), ref.removeprefix("refs/heads/"))
 
 
 def open_checkout(path: Path) -> HostGit:
@@ -152,7 +149,7 @@ def clone_checkout(
     if len(commit_id) != 40:
         raise WorkspaceError(f"{path} has SHA-256 object ids, which GitHub does not support")
     target = new_clone(folder)
-    fetch_tips(target, Remote(str(path)), [Tip(BASE_REF, commit_id, commit_id, depth)])
+    fetch_tips(target, Remote(str(path)), [Tip(BASE_REF, commit_id, depth)])
     return CloneBase(
         commit=_read_base(target, commit_id, str(path)),
         branch=branch if branch is not None else head.removeprefix("refs/heads/"),

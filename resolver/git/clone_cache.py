@@ -41,13 +41,13 @@ class CloneCache:
         self,
         git: HostGit,
         url: str,
-        tips: Mapping[str, tuple[str, str]],
+        tips: Mapping[str, str],
         options: Sequence[str],
         credential: Credential | None,
     ) -> bool:
         """Fetch commits from the server into the cache, and from there into the clone.
 
-        tips: by the ref of the clone, the name that the server knows the commit by and its id.
+        tips: the ids of the commits by the refs of the clone.
         options: of git, for the depth.
 
         Returns False if that fails, whatever the reason, or if another process uses the cached
@@ -59,10 +59,10 @@ class CloneCache:
                 if not has_lock:
                     return False
                 cached = HostGit(git_dir=path) if path.is_dir() else create_bare_repository(path)
-                names = [f"+{name}:refs/cached/{n}" for n, (name, _) in enumerate(tips.values())]
+                names = [f"+{commit}:refs/cached/{n}" for n, commit in enumerate(tips.values())]
                 fetch(cached, url, names, options, credential)
                 os.utime(path)
-                commits = [f"+{commit}:{ref}" for ref, (_, commit) in tips.items()]
+                commits = [f"+{commit}:{ref}" for ref, commit in tips.items()]
                 fetch(git, str(path), commits, options, None)
                 self.remove(tuple(self._clones_over_limits()))
                 return True

@@ -7,7 +7,6 @@ the clone has to access the network.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit
@@ -40,14 +39,13 @@ class Tip:
     """A commit to fetch, and the ref to fetch it to.
 
     ref: the ref to write in the clone.
-    commit: id of the commit.
-    name: the ref of the server that points to the commit, or the commit's id.
+    commit: id of the commit. It is fetched by its id, which every server allows that has version 2
+        of git's protocol: the branch may move at any moment.
     levels: number of levels of the commit graph that are fetched, 0 for all.
     """
 
     ref: str
     commit: str
-    name: str
     levels: int
 
 
@@ -57,10 +55,10 @@ def fetch_tips(git: HostGit, remote: Remote, tips: Sequence[Tip]) -> None:
     levels = 0 if any(tip.levels == 0 for tip in tips) else max(tip.levels for tip in tips)
     options = [f"--depth={levels}"] if levels else []
     if remote.cache is not None:
-        commits = {tip.ref: (tip.name, tip.commit) for tip in tips}
+        commits = {tip.ref: tip.commit for tip in tips}
         if remote.cache.fetch(git, remote.url, commits, options, remote.credential):
             return
-    _fetch_by_name(git, remote, tips, options)
+    _fetch(git, remote, tips, options)
 
 
 def fetch_pull_request(
@@ -85,7 +83,7 @@ def fetch_pull_request(
     merge_base = _find_merge_base(git, base, head, for_merge=for_merge)
     for options in _DEEPEN_OPTIONS:
         if merge_base is None and _read_shallow(git):
-            _fetch_by_name(git, remote, tips, options)
+            _fetch(git, remote, tips, options)
             merge_base = _find_merge_base(git, base, head, for_merge=for_merge)
     return merge_base
 
@@ -96,10 +94,10 @@ def fetch_successor(git: HostGit, remote: Remote, tip: Tip, start: str) -> None:
     Raises WorkspaceError if a fetch fails.
     """
     is_shallow = bool(_read_shallow(git))
-    _fetch_by_name(git, remote, [tip], [f"--depth={tip.levels}"] if is_shallow else [])
+    _fetch(git, remote, [tip], [f"--depth={tip.levels}"] if is_shallow else [])
     if is_shallow and git.attempt("merge-base", "--is-ancestor", start, tip.ref).status != 0:
         # It has moved further, or was rewritten.
-        _fetch_by_name(git, remote, [tip], _DEEPEN_OPTIONS[0])
+        _fetch(git, remote, [tip], _DEEPEN_OPTIONS[0])
 
 
 def _find_merge_base(git: HostGit, base: Tip, head: Tip, *, for_merge: bool) -> str | None:
@@ -120,14 +118,10 @@ def _find_merge_base(git: HostGit, base: Tip, head: Tip, *, for_merge: bool) -> 
 
 def _read_shallow(git: HostGit) -> set[str]:
     """Return the ids of the commits at the shallow boundary."""
-    path = Path(git.text("rev-parse", "--path-format=absolute", "--git-path", "shallow"))
-    return set(path.read_text("ascii").split()) if path.is_file() else set()
+    path = git.git_dir / "shallow" if git.git_dir else None
+    return set(path.read_text("ascii").split()) if path and path.is_file() else set()
 
 
-def _fetch_by_name(
-    git: HostGit, remote: Remote, tips: Sequence[Tip], options: Sequence[str]
-) -> None:
-    # A tip is fetched by its ref if the ref points to it: not every server serves commits by id
-    # (`uploadpack.allowReachableSHA1InWant`, https://git-scm.com/docs/git-config).
-    refspecs = [f"+{tip.name}:{tip.ref}" for tip in tips]
+def _fetch(git: HostGit, remote: Remote, tips: Sequence[Tip], options: Sequence[str]) -> None:
+    refspecs = [f"+{tip.commit}:{tip.ref}" for tip in tips]
     fetch(git, remote.url, refspecs, options, remote.credential)

@@ -1,11 +1,10 @@
 """Reads a pull request from the host's clone: its head, its merge base, its diff, code of threads.
 
-Commits of a fork are fetched through the refs `refs/pull/<number>/head` of the base repository:
+Commits of a fork are fetched from the base repository, which has them in `refs/pull/<number>/head`:
 https://docs.github.com/pull-requests/collaborating-with-pull-requests/reviewing-changes-in-pull-requests/checking-out-pull-requests-locally
 
 The diff is rendered with line numbers and a length limit. The code that a review thread is about is
-taken from the pinned head if the lines still exist there, else from the diff as it was when the
-thread was started.
+the end of its diff.
 """
 
 import re
@@ -20,13 +19,12 @@ from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit
 from resolver.git.history import Remote, Tip, fetch_pull_request
 from resolver.git.remote import check_url, list_refs
-from resolver.git.tree import quote
+from resolver.git.tree import count_lines, quote
 from resolver.models.pull_request import (
     DiffFile,
     DiffHunk,
     PullRequestCommit,
     PullRequestContext,
-    ReviewThread,
     ThreadRequest,
 )
 
@@ -84,33 +82,25 @@ def clone_pull_request(
 
     Returns the pull request with what git knows about it, and the commit of the default branch. The
     base is the tip of the base branch, unless `pull.base` names a commit. for_merge: the base is to
-    be merged into the head. Raises WorkspaceError if one of them can't be fetched, or the pull
-    request was pushed to or has no merge base.
+    be merged into the head. Raises WorkspaceError if one of them can't be fetched, or there is
+    no merge base.
     """
-    check_url(url)
     base_ref = check_branch(HostGit(), pull.base_branch)
-    head_ref = f"refs/pull/{pull.number}/head"
-    listing = list_refs(url, [base_ref, head_ref], credential)
-    refs, default = listing.refs, listing.default
+    listing = list_refs(check_url(url), [base_ref], credential)
+    default = listing.default
     if default is None:
         raise WorkspaceError(f"{url} has no default branch with a commit on it")
-    base = (
-        check_commit(pull.base or refs.get(base_ref, "")) if pull.base or base_ref in refs else ""
-    )
+    base = pull.base or listing.refs.get(base_ref)
     if not base:
         raise WorkspaceError(f"{url} has no branch {pull.base_branch!r}", "check the base branch")
-    # Use the ref if it still points to the commit: not every server serves commits by id.
-    head_name = head_ref if refs.get(head_ref) == pull.head else check_commit(pull.head)
-    head_tip = Tip(BASE_REF, pull.head, head_name, depth)
-    base_tip = Tip(TARGET_REF, base, base, depth)
-    default_tip = Tip(TRUSTED_REF, refs[default], default, depth)
+    head_tip = Tip(BASE_REF, check_commit(pull.head), depth)
+    base_tip = Tip(TARGET_REF, check_commit(base), depth)
+    default_tip = Tip(TRUSTED_REF, listing.refs[default], depth)
     git = new_clone(folder)
     remote = Remote(url, credential, cache)
     merge_base = fetch_pull_request(
         git, remote, head_tip, base_tip, [default_tip], for_merge=for_merge
     )
-    if git.text("rev-parse", f"{BASE_REF}^{{commit}}") != pull.head:
-        raise WorkspaceError(f"pull request #{pull.number} was pushed to just now", "run it again")
     if merge_base is None:
         raise WorkspaceError(
             f"pull request #{pull.number} has no history in common with {pull.base_branch}",
@@ -121,8 +111,7 @@ def clone_pull_request(
         "merge_base": merge_base,
         "default_branch": default.removeprefix("refs/heads/"),
     }
-    completed = _describe_pull_request(git, pull.model_copy(update=details))
-    return completed, git.text("rev-parse", f"{TRUSTED_REF}^{{commit}}")
+    return _describe_pull_request(git, pull.model_copy(update=details)), default_tip.commit
 
 
 def _describe_pull_request(git: HostGit, pull: PullRequestContext) -> PullRequestContext:
@@ -162,7 +151,7 @@ def read_patches(git: HostGit, pull: PullRequestContext) -> list[FilePatch]:
     """Return the files of the diff from the merge base to the head, in git's order."""
     commits = (pull.merge_base, pull.head)
     records = git.run("diff-tree", "-z", "--raw", *_DIFF_OPTIONS, *commits).split(b"\0")[:-1]
-    counts = _counts(git.run("diff-tree", "-z", "--numstat", *_DIFF_OPTIONS, *commits))
+    counts = count_lines(git, *_DIFF_OPTIONS, *commits)
     diff = git.attempt("diff-tree", "-p", "-U3", *_DIFF_OPTIONS, *commits, limit=MAX_DIFF_BYTES)
     if diff.status != 0 and not diff.truncated:
         raise WorkspaceError(f"the diff can't be shown: {diff.stderr.strip()[-500:]}")
@@ -194,18 +183,6 @@ def _file_patch(
         hunks=tuple(_parse_hunk(match) for match in hunk_heads(hunks)),
     )
     return FilePatch(file, hunks)
-
-
-def _counts(output: bytes) -> dict[bytes, tuple[int | None, int | None]]:
-    counts: dict[bytes, tuple[int | None, int | None]] = {}
-    fields = iter(output.split(b"\0")[:-1])
-    for record in fields:
-        added, deleted, path = record.split(b"\t", 2)
-        if not path:  # a rename: the old and the new name follow as fields of their own
-            next(fields)
-            path = next(fields)
-        counts[path] = (None, None) if added == b"-" else (int(added), int(deleted))
-    return counts
 
 
 def _sections(diff: bytes, *, is_complete: bool) -> Iterator[bytes]:
@@ -325,70 +302,27 @@ def _number_lines(hunks: Iterable[bytes], show: Callable[[str], str]) -> Iterato
                 old, new = old + 1, new + 1
 
 
-CONTEXT_LINES = 5
-"""Number of lines shown before and after."""
-
 MAX_EXCERPT_LINES = 60
 """Maximum number of lines per thread. The last ones are kept, as comments refer to those."""
 
 MAX_EXCERPT_LINE_CHARACTERS = 300
 """Maximum number of characters of a line."""
 
-ReadFile = Callable[[str], bytes | None]
-"""Returns the content of a file at the pinned head. Raises WorkspaceError if it is too large."""
-
-Show = Callable[[str], str]
-"""Applied to the text of each line that is shown."""
-
 
 def with_code(
-    request: ThreadRequest, pull: PullRequestContext, read: ReadFile, show: Show
+    request: ThreadRequest, pull: PullRequestContext, show: Callable[[str], str]
 ) -> ThreadRequest:
-    """Return the review thread with the lines that it is about.
+    """Return the review thread with the end of its diff, whose last line it was started on.
 
     pull: the pull request at the pinned head. If it was pushed to since, the line numbers from
-    GitHub may be those of a later commit, so the diff of the thread is used.
+    GitHub may be those of a later commit. show: applied to the text of each line.
     """
     thread = request.thread
-    last_line = thread.line
-    code_at_head = None
-    if thread.side == "RIGHT" and not (thread.is_outdated or pull.moved) and last_line is not None:
-        code_at_head = _code_at_head(
-            thread.path, thread.start_line or last_line, last_line, read, show
-        )
-    code = _code_in_diff(thread, show) if code_at_head is None else code_at_head
-    shown_thread = thread.model_copy(update={"path": show(thread.path)})
-    return request.model_copy(
-        update={"thread": shown_thread, "code": code, "is_then": code_at_head is None}
-    )
-
-
-def _code_at_head(
-    path: str, first_line: int, last_line: int, read: ReadFile, show: Show
-) -> str | None:
-    """Return the lines at the pinned head with some context, None if they don't exist there."""
-    try:
-        content = read(path)
-    except WorkspaceError:
-        return None
-    if content is None or b"\0" in content:
-        return None
-    lines = content.decode("utf-8", "replace").split("\n")
-    if last_line > len(lines):
-        return None
-    start = max(1, first_line - CONTEXT_LINES, last_line - MAX_EXCERPT_LINES)
-    end = min(len(lines), last_line + CONTEXT_LINES)
-    return "\n".join(
-        f"{'>' if first_line <= n <= last_line else ' '}{n:>6}  {_clip(lines[n - 1], show)}"
-        for n in range(start, end + 1)
-    )
-
-
-def _code_in_diff(thread: ReviewThread, show: Show) -> str:
-    """Return the end of the diff, whose last line is the one that the thread was started on."""
     lines = thread.hunk.rstrip("\n").split("\n")[-MAX_EXCERPT_LINES:]
-    return "\n".join(_clip(line, show) for line in lines)
-
-
-def _clip(text: str, show: Show) -> str:
-    return show(text.removesuffix("\r")[:MAX_EXCERPT_LINE_CHARACTERS])
+    clipped = (line.removesuffix("\r")[:MAX_EXCERPT_LINE_CHARACTERS] for line in lines)
+    update = {
+        "thread": thread.model_copy(update={"path": show(thread.path)}),
+        "code": "\n".join(show(line) for line in clipped),
+        "is_then": thread.is_outdated or bool(pull.moved) or thread.line is None,
+    }
+    return request.model_copy(update=update)

@@ -94,10 +94,9 @@ def fetch_tip(git: HostGit, url: str, branch: str, credential: Credential | None
     if ref not in listing.refs:
         return None
     was_moved = git.attempt("rev-parse", "--verify", "--quiet", STARTS_AT_REF).status == 0
-    remote = Remote(url, credential)
-    tip = Tip(TIP_REF, listing.refs[ref], ref, NEWER_LEVELS)
-    fetch_successor(git, remote, tip, STARTS_AT_REF if was_moved else BASE_REF)
-    return git.text("rev-parse", f"{TIP_REF}^{{commit}}")
+    tip = Tip(TIP_REF, listing.refs[ref], NEWER_LEVELS)
+    fetch_successor(git, Remote(url, credential), tip, STARTS_AT_REF if was_moved else BASE_REF)
+    return tip.commit
 
 
 def push_commit(
@@ -290,7 +289,8 @@ def write_branch(git: HostGit, base: str, path: Path, branch: str, commit: str) 
     BranchTaken if the branch holds another commit, and WorkspaceError if writing it fails.
     """
     repository = HostGit(checkout=path.absolute())
-    ref = _agent_branch_ref(git, branch)
+    _require_prefix(branch)
+    ref = check_branch(git, branch)
     check_commit(commit)
     if _branch_has_commit(repository, ref, commit, branch, path):
         return
@@ -320,12 +320,6 @@ def list_branches(path: Path) -> frozenset[str]:
     pattern = f"refs/heads/{PREFIX}"
     names = open_checkout(path).text("for-each-ref", "--format=%(refname)", pattern).splitlines()
     return frozenset(name.removeprefix("refs/heads/") for name in names)
-
-
-def _agent_branch_ref(git: HostGit, branch: str) -> str:
-    """Return the full ref name. Raises WorkspaceError unless the branch starts with `agent/`."""
-    _require_prefix(branch)
-    return check_branch(git, branch)
 
 
 def _require_prefix(branch: str) -> None:

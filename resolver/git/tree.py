@@ -11,9 +11,9 @@ https://docs.docker.com/build/concepts/context/#dockerignore-files
 
 import io
 import tarfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 from docker.utils.build import PatternMatcher
 
@@ -149,7 +149,7 @@ def read_patch(
     diff = git.attempt("diff-tree", "-p", *args, base, tree, settings=settings, limit=limit)
     if diff.status != 0 and not diff.truncated:
         raise WorkspaceError(f"the change can't be shown: {diff.stderr.strip()[-500:]}")
-    counts = _count_lines(git, base, tree, settings)
+    counts = count_lines(git, "--no-renames", base, tree, settings=settings)
     files = tuple(
         FileChange(
             path=quote(c.path),
@@ -164,17 +164,24 @@ def read_patch(
     return Patch(base=base, tree=tree, files=files, diff=diff.stdout)
 
 
-def _count_lines(
-    git: HostGit, base: str, tree: str, settings: list[tuple[str, str]]
+def count_lines(
+    git: HostGit, *args: str, settings: Sequence[tuple[str, str]] = ()
 ) -> dict[bytes, tuple[int | None, int | None]]:
-    """Return added and deleted lines of each path, None for binary files."""
+    """Return added and deleted lines of each path, None for binary files.
+
+    args: options of `git diff-tree` and two trees. A renamed file has its new path.
+    """
     output = git.run(
-        "diff-tree", "-r", "-z", "--numstat", "--no-renames", "--no-ext-diff", "--no-textconv",
-        base, tree, settings=settings,
+        "diff-tree", "-r", "-z", "--numstat", "--no-ext-diff", "--no-textconv", *args,
+        settings=settings,
     )  # fmt: skip
     counts: dict[bytes, tuple[int | None, int | None]] = {}
-    for record in output.split(b"\0")[:-1]:
+    fields = iter(output.split(b"\0")[:-1])
+    for record in fields:
         added, deleted, path = record.split(b"\t", 2)
+        if not path:  # a rename: the old and the new name follow as fields of their own
+            next(fields)
+            path = next(fields)
         counts[path] = (None, None) if added == b"-" else (int(added), int(deleted))
     return counts
 
@@ -325,10 +332,12 @@ def context_tar(git: HostGit, commit: str, dockerfile: str) -> Iterator[bytes]:
             f"the build's context has more than {MAX_CONTEXT_BYTES:,} bytes",
             "exclude more files with .dockerignore",
         )
-    for blob, content in read_blobs(git, by_blob):
-        for path, mode in by_blob[blob]:
-            yield _tar_member(path, mode, content)
-    yield bytes(2 * tarfile.BLOCKSIZE)
+    members = (
+        _member(path, mode, content)
+        for blob, content in read_blobs(git, by_blob)
+        for path, mode in by_blob[blob]
+    )
+    yield from stream_tar(members)
 
 
 def _without_ignored(git: HostGit, entries: dict[bytes, TreeEntry]) -> dict[bytes, TreeEntry]:
@@ -347,15 +356,25 @@ def _patterns(text: str) -> list[str]:
     return [line for line in lines if line and not line.startswith("#")]
 
 
-def _tar_member(path: bytes, mode: str, content: bytes) -> bytes:
+def _member(path: bytes, mode: str, content: bytes) -> tuple[tarfile.TarInfo, BinaryIO]:
     info = tarfile.TarInfo(decode_path(path))
     info.mode = 0o755 if mode == "100755" else 0o644
     if mode == SYMLINK:
         info.type, info.linkname = tarfile.SYMTYPE, content.decode("utf-8", "surrogateescape")
-        return info.tobuf(tarfile.PAX_FORMAT)
+        return info, io.BytesIO()
     info.size = len(content)
-    member = io.BytesIO()
-    member.write(info.tobuf(tarfile.PAX_FORMAT))
-    member.write(content)
-    member.write(bytes(-len(content) % tarfile.BLOCKSIZE))
-    return member.getvalue()
+    return info, io.BytesIO(content)
+
+
+_CHUNK_BYTES = 1 << 20
+
+
+def stream_tar(members: Iterable[tuple[tarfile.TarInfo, BinaryIO]]) -> Iterator[bytes]:
+    """Yield an uncompressed tar of these members with their content, in chunks."""
+    for info, content in members:
+        yield info.tobuf(tarfile.PAX_FORMAT)
+        with content:
+            while chunk := content.read(_CHUNK_BYTES):
+                yield chunk
+        yield bytes(-info.size % tarfile.BLOCKSIZE)
+    yield bytes(2 * tarfile.BLOCKSIZE)

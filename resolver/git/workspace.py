@@ -271,7 +271,7 @@ def workspace_at_branch(
             f"there is no branch {branch} to start from, which the setting base_branch names",
             "correct base_branch, or create the branch",
         )
-    base = _fetch_commit(workspace, Tip(STARTS_AT_REF, listing.refs[ref], ref, depth), credential)
+    base = _fetch_commit(workspace, Tip(STARTS_AT_REF, listing.refs[ref], depth), credential)
     return replace(workspace, base=base, branch=branch, default=workspace.base)
 
 
@@ -283,13 +283,8 @@ def workspace_at_pull_request(
     depth: number of levels of history, 0 for all. Raises WorkspaceError if the commit
     doesn't exist any more.
     """
-    head_ref = f"refs/pull/{pull.number}/head"
-    listing = list_refs(workspace.source, [head_ref], credential)
-    # Use the ref if it still points to the commit: not every server serves commits by id.
-    name = head_ref if listing.refs.get(head_ref) == pull.head else check_commit(pull.head)
-    base = _fetch_commit(workspace, Tip(STARTS_AT_REF, pull.head, name, depth), credential)
-    if base != pull.head:
-        raise WorkspaceError(f"pull request #{pull.number} was pushed to just now", "run it again")
+    tip = Tip(STARTS_AT_REF, check_commit(pull.head), depth)
+    base = _fetch_commit(workspace, tip, credential)
     return replace(
         workspace, base=base, branch=pull.branch, default=workspace.base, is_unmerged=True
     )
@@ -307,11 +302,11 @@ def with_default_branch(
     default = listing.default
     if default is None or default == f"refs/heads/{workspace.branch}":
         return workspace
-    tip = Tip(TRUSTED_REF, listing.refs[default], default, depth)
+    tip = Tip(TRUSTED_REF, listing.refs[default], depth)
     return replace(workspace, default=_fetch_commit(workspace, tip, credential))
 
 
 def _fetch_commit(workspace: Workspace, tip: Tip, credential: Credential | None) -> str:
-    """Fetch the tip into the clone and return the commit that its ref then points to."""
+    """Fetch the tip into the clone and return its commit."""
     fetch_tips(workspace.git, Remote(workspace.source, credential), [tip])
-    return workspace.git.text("rev-parse", f"{tip.ref}^{{commit}}")
+    return tip.commit

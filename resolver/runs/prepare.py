@@ -190,9 +190,7 @@ def clone(
             warnings=warnings,
         )
     pull = readable_pull_request(workspace.pull)
-    threads = (
-        with_code(thread, pull, workspace.read, with_invisible_shown) for thread in task.asked
-    )
+    threads = (with_code(thread, pull, with_invisible_shown) for thread in task.asked)
     task = task.model_copy(update={"pull": pull, "asked": tuple(threads)})
     return ClonedRepository(task=task, workspace=workspace, warnings=warnings)
 
