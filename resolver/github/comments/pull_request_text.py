@@ -6,11 +6,11 @@ sections. Titles and commit subjects are the agent's, if they say what changed.
 
 import re
 import textwrap
-from enum import StrEnum
 
 from resolver.config.templates import render
 from resolver.github.comments.comment_text import (
     LEVELS,
+    DetailLevel,
     comment_values,
     is_task_completed,
     message_below_title,
@@ -31,23 +31,6 @@ from resolver.models.run import TriggerKind
 from resolver.models.titles import MAX_TITLE_CHARACTERS
 from resolver.trace.plain import plural
 from resolver.trace.untrusted_text import utf16_length
-
-
-class BodySection(StrEnum):
-    """Resolver's own sections of a pull request's body, in display order."""
-
-    VERDICT = "verdict"
-    WARNING = "warning"
-    ISSUE = "issue"
-    WHAT = "what"
-    WHY = "why"
-    CHANGE = "change"
-    LOOK = "look"
-    VERIFICATION = "verification"
-    TESTED = "tested"
-    LEFT = "left"
-    RUN = "run"
-
 
 MAX_MESSAGE_CHARACTERS = 1_500
 """Maximum length of a commit message between its subject and its trailers, in characters."""
@@ -130,7 +113,7 @@ def _wrap_paragraph(paragraph: str) -> str:
 
 def pull_request_body(report: Report) -> str:
     """Return the body of the pull request: at most 65,536 characters, all HTML tags closed."""
-    text = _fitting_text(report)
+    text = _render_to_fit(report)
     if report.trigger.kind is TriggerKind.LOCAL:
         return f"{text}\n"
     trigger = report.trigger
@@ -140,62 +123,49 @@ def pull_request_body(report: Report) -> str:
 
 def addition_text(report: Report) -> str:
     """Return the comment on a pull request that says what a later request has added to it."""
-    max_length = MAX_BODY - 500
-    for level in range(len(LEVELS)):
-        # The pull request's own text closes the issue, and the comment there tells of the run.
-        omitted = {BodySection.ISSUE, BodySection.TESTED, BodySection.RUN}
-        parts = {
-            part: text for part, text in render_parts(report, level).items() if part not in omitted
-        }
+    return render_comment(
+        "addition.md.j2",
+        commit=(report.publication.commit or "")[:12],
+        issue=report.trigger.number,
+        text=safe(_render_to_fit(report, is_addition=True)),
+    ).strip()
+
+
+def _render_to_fit(report: Report, *, is_addition: bool = False) -> str:
+    """Render Resolver's own sections at the highest level of detail that fits.
+
+    The repository's template, filled in, is between them if the agent's text follows it.
+    `is_addition` is True for a comment: the pull request's own text closes the issue, and the
+    comment on the issue tells of the run.
+    """
+    outcome = report.outcome
+    message = message_below_title(outcome, outcome.title, _subject(report)) if outcome else ""
+    for detail in (*LEVELS, None):
+        level = detail or LEVELS[-1]
+        filled = _fill_template(report, level) if detail and not is_addition else None
+        values = comment_values(report, message, level)
         text = render_comment(
-            "addition.md.j2",
-            commit=(report.publication.commit or "")[:12],
-            issue=report.trigger.number,
-            text=safe(_join_own_sections(parts)),
+            "pull_request_body.md.j2",
+            **values,
+            statements=dict(values["sections"]),
+            all_files=report.patch.files if report.patch else (),
+            filled=safe(filled or ""),
+            states_issue=not is_addition and not (filled and _closes_issue(filled, report)),
+            is_addition=is_addition,
         ).strip()
-        if utf16_length(text) <= max_length and is_closed(text):
+        if utf16_length(text) <= MAX_BODY - 500 and is_closed(text):
             break
     return text
 
 
-def _fitting_text(report: Report) -> str:
-    max_length = MAX_BODY - 500
-    for index in range(len(LEVELS)):
-        text = _with_template(report, index)
-        if utf16_length(text) <= max_length and is_closed(text):
-            return text
-    return _join_own_sections(render_parts(report, len(LEVELS) - 1))
-
-
-_SECTIONS_ABOVE_TEMPLATE = (BodySection.WARNING, BodySection.VERDICT, BodySection.ISSUE)
-_SECTIONS_IN_TEMPLATE = (BodySection.WHAT, BodySection.WHY)
-"""Sections whose content is in a template that was filled in."""
-
-
-def _with_template(report: Report, level: int) -> str:
-    """Return the repository's template, filled in, between Resolver's own sections.
-
-    Without a text that follows the template, return Resolver's own sections alone.
-    """
-    filled = _fill_template(report, level)
-    if filled is None:
-        return _join_own_sections(render_parts(report, level))
-    parts = render_parts(report, level, omitted_statement="What changed")
-    # In code, the words would not close the issue.
+def _closes_issue(text: str, report: Report) -> bool:
+    """Return True if GitHub closes the issue because of a line of the text. In code, it would
+    not."""
     closing = rf"^[^`\n]*\b(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?):? #{report.trigger.subject}\b"
-    if re.search(closing, filled, re.I | re.M):
-        del parts[BodySection.ISSUE]
-    above = {part: text for part, text in parts.items() if part in _SECTIONS_ABOVE_TEMPLATE}
-    below = {
-        part: text
-        for part, text in parts.items()
-        if part not in _SECTIONS_ABOVE_TEMPLATE + _SECTIONS_IN_TEMPLATE
-    }
-    blocks = (_join_own_sections(above), filled, "***", _join_own_sections(below))
-    return "\n\n".join(filter(None, blocks))
+    return re.search(closing, text, re.I | re.M) is not None
 
 
-def _fill_template(report: Report, level: int) -> str | None:
+def _fill_template(report: Report, detail: DetailLevel) -> str | None:
     """Return the template with the agent's text for it, None if there is no valid one."""
     template, outcome = report.conventions.template, report.outcome
     if outcome is None or not template.strip() or not outcome.pull_request_body.strip():
@@ -205,40 +175,9 @@ def _fill_template(report: Report, level: int) -> str | None:
         outcome.pull_request_body,
         # A reference could close an issue that the change does not resolve.
         own_issue=report.trigger.subject if _closes(report) else None,
-        limit=LEVELS[level].message,
+        limit=detail.message,
         forge_host=report.forge_host,
     )
-
-
-def _join_own_sections(parts: dict[BodySection, str]) -> str:
-    return "\n\n".join(_with_heading(part, text) for part, text in parts.items() if text)
-
-
-def _with_heading(part: BodySection, text: str) -> str:
-    """Return the part below a heading of its own, if it has a name."""
-    name = render_comment("pull_request_part.md.j2", part="label", of=part.value).strip()
-    return f"### {name}\n\n{text}" if name else text
-
-
-def render_parts(
-    report: Report, level: int, *, omitted_statement: str = ""
-) -> dict[BodySection, str]:
-    """Return the rendered sections about the change, in display order.
-
-    `level` is an index into LEVELS, from most to least detail. `omitted_statement` is the heading
-    of a section of the agent's message that is left out.
-    """
-    outcome = report.outcome
-    message = message_below_title(outcome, outcome.title, _subject(report)) if outcome else ""
-    files = report.patch.files if report.patch else ()
-    values = comment_values(report, message, LEVELS[level])
-    statements = {name: text for name, text in values["sections"] if name != omitted_statement}
-    values |= {"statements": statements, "all_files": files}
-    rendered = {
-        part: render_comment("pull_request_part.md.j2", **values, part=part.value).strip()
-        for part in BodySection
-    }
-    return {part: re.sub(r"\n{3,}", "\n\n", text) for part, text in rendered.items()}
 
 
 def _closes(report: Report) -> bool:

@@ -136,6 +136,7 @@ def markdown_environment() -> Environment:
         "block": block,
         "capitalized": capitalized,
         "code": code,
+        "collapsed": lambda text: safe(re.sub(r"\n{3,}", "\n\n", str(text).strip())),
         "command": command,
         "duration": lambda seconds: safe(duration(seconds)),
         "html_code": html_code,
