@@ -11,7 +11,7 @@ from typing import Protocol
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery
 from resolver.github.comments.progress import ProgressWriter
 from resolver.github.comments.report import Report
-from resolver.github.comments.run_comments import AuthoredComment
+from resolver.github.events.payloads import IssueComment
 from resolver.models.pull_request import (
     AnsweredThreads,
     OpenPullRequest,
@@ -197,7 +197,7 @@ class Forge(Protocol):
         """
         ...
 
-    def recent_comments(self, number: int) -> Sequence[AuthoredComment]:
+    def recent_comments(self, number: int) -> Sequence[IssueComment]:
         """Return the newest comments of an issue, newest first."""
         ...
 

@@ -28,7 +28,6 @@ from resolver.github.comments.check_conversations import CheckConversations
 from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
 from resolver.github.comments.report import Report
 from resolver.github.comments.run_comments import (
-    AuthoredComment,
     RunComments,
     add_reaction,
     issue_number,
@@ -45,6 +44,7 @@ from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
 from resolver.github.context.read_task import NewComments, read_task
 from resolver.github.context.request_status import read_request_status, status_in_conversation
+from resolver.github.events.payloads import IssueComment
 from resolver.github.forge import ACTIONS_LOGIN
 from resolver.github.text.markers import Ending, answer_marker, ending_of, parse_pull_request_marker
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
@@ -170,10 +170,8 @@ class GitHubForge:
         """Return when a workflow run was requested, None if the token may not read that."""
         return requested_at(self._access, self._repository, run)
 
-    def recent_comments(self, number: int) -> Sequence[AuthoredComment]:
-        return recent_comments(
-            self._access.with_short_timeouts(), self._name, number, self.whoami()
-        )
+    def recent_comments(self, number: int) -> Sequence[IssueComment]:
+        return recent_comments(self._access.with_short_timeouts(), self._name, number)
 
     def own_pull_requests(self, prefix: str, since: datetime) -> list[OwnPullRequest]:
         """Return the pull requests that Resolver opened since then, newest first."""
@@ -234,8 +232,7 @@ class GitHubForge:
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
         pull = self._repository.get_pull(self._number(report.trigger))
         page = f"{self._access.server_url.rstrip('/')}/{self._name}/blob/{review.commit}"
-        publisher = reviews.ReviewPublisher(self._access, pull, self.whoami(), report, page)
-        return publisher.publish(review)
+        return reviews.publish_review(self._access, pull, self.whoami(), report, review, page)
 
     def answer_threads(
         self, report: Report, replies: Sequence[ThreadReply], commit: str | None

@@ -110,12 +110,9 @@ def comment_values(report: Report, message: str, detail: DetailLevel) -> dict[st
     outcome, failure, patch, task = report.outcome, report.failure, report.patch, report.task
     files = patch.files if patch else ()
     return {
+        **dict(report),
         "report": report,
         "detail": detail,
-        "trigger": report.trigger,
-        "outcome": outcome,
-        "publication": report.publication,
-        "pull_request": report.pull_request,
         "pull": task.pull if task else None,
         "summary": _markdown(report, message, detail.message),
         "summary_is_cut": utf16_length(message) > detail.message,

@@ -181,90 +181,80 @@ def published_review(pull: PullRequest, own_login: str, key: str) -> PublishedRe
     return PublishedReview(commit=review.commit_id or "", url=review.html_url, placed=placed)
 
 
-class ReviewPublisher:
-    """Publishes one review. `page` is as in `review_body`."""
+def publish_review(
+    access: GitHubAccess,
+    pull: PullRequest,
+    own_login: str,
+    report: Report,
+    review: Review,
+    page: str,
+) -> PublishedReview:
+    """Publish the review and return it, or return the one that was published before.
 
-    def __init__(
-        self,
-        access: GitHubAccess,
-        pull: PullRequest,
-        own_login: str,
-        report: Report,
-        page: str,
-    ) -> None:
-        self._access = access
-        self._pull = pull
-        self._own_login = own_login
-        self._report = report
-        self._page = page
+    If GitHub refuses the lines of a comment, all comments go into the text. `page` is as in
+    `review_body`. Raises ForgeError.
+    """
+    key, published = report.trigger.key, review
 
-    def publish(self, review: Review) -> PublishedReview:
-        """Publish the review and return it, or return the one that was published before.
-
-        Raises ForgeError.
-        """
-        key = self._report.trigger.key
-        versions = [review]
-        published = write_once(
-            self._access,
-            f"publish the review of #{self._report.trigger.number}",
-            "pull-requests: write",
-            lambda: find_review(self._pull, self._own_login, key),
-            lambda: self._create(versions),
-        )
-        return describe_review(versions[-1], published.html_url)
-
-    def _create(self, versions: list[Review]) -> PullRequestReview:
-        """Publish as much of the review as GitHub accepts.
-
-        Each version that is tried is appended to `versions`: first the review itself, then with
-        all comments in its body.
-        """
-        review = versions[0]
+    def create() -> PullRequestReview:
+        nonlocal published
         try:
-            return self._send(review, 0)
+            return _send(pull, report, review, page)
         except github.GithubException as error:
             if error.status != 422:
                 raise
         # A comment must be on a line that is not in the diff. GitHub does not say which one.
-        refused = review.inline_comments
-        review = review.model_copy(
-            update={"inline_comments": (), "body_comments": (*refused, *review.body_comments)}
-        )
-        versions.append(review)
-        return self._send(review, len(refused), omit_commit=True)
+        in_body = (*review.inline_comments, *review.body_comments)
+        published = review.model_copy(update={"inline_comments": (), "body_comments": in_body})
+        return _send(pull, report, published, page, len(review.inline_comments), omit_commit=True)
 
-    def _send(
-        self, review: Review, refused: int, *, omit_commit: bool = False
-    ) -> PullRequestReview:
-        """Submit the review.
+    found = write_once(
+        access,
+        f"publish the review of #{report.trigger.number}",
+        "pull-requests: write",
+        lambda: find_review(pull, own_login, key),
+        create,
+    )
+    return describe_review(published, found.html_url)
 
-        With `omit_commit` the commit is not named: no comment depends on it, and GitHub refuses one
-        that is no longer part of the pull request.
-        """
-        document: dict[str, Any] = {
-            "event": "COMMENT",
-            "body": review_body(self._report, review, self._page, refused),
-        }
-        if review.inline_comments:
-            document["comments"] = [self._comment(remark) for remark in review.inline_comments]
-        if not omit_commit:
-            document["commit_id"] = review.commit
-        requester = self._pull.requester
-        url = f"{self._pull.url}/reviews"
-        headers, data = requester.requestJsonAndCheck("POST", url, input=document)
-        return PullRequestReview(requester, headers, data)
 
-    def _comment(self, remark: Remark) -> dict[str, Any]:
-        comment: dict[str, Any] = {
-            "path": remark.path,
-            "line": remark.line,
-            "side": remark.side,
-            "body": remark_body(remark, self._report.trigger.number, self._report.forge_host),
-        }
-        if remark.first != remark.line:
-            comment |= {"start_line": remark.first, "start_side": remark.side}
-        return comment
+def _send(
+    pull: PullRequest,
+    report: Report,
+    review: Review,
+    page: str,
+    refused: int = 0,
+    *,
+    omit_commit: bool = False,
+) -> PullRequestReview:
+    """Submit the review.
+
+    With `omit_commit` the commit is not named: no comment depends on it, and GitHub refuses one
+    that is no longer part of the pull request.
+    """
+    document: dict[str, Any] = {
+        "event": "COMMENT",
+        "body": review_body(report, review, page, refused),
+    }
+    if review.inline_comments:
+        document["comments"] = [_comment(remark, report) for remark in review.inline_comments]
+    if not omit_commit:
+        document["commit_id"] = review.commit
+    url = f"{pull.url}/reviews"
+    headers, data = pull.requester.requestJsonAndCheck("POST", url, input=document)
+    return PullRequestReview(pull.requester, headers, data)
+
+
+def _comment(remark: Remark, report: Report) -> dict[str, Any]:
+    comment: dict[str, Any] = {
+        "path": remark.path,
+        "line": remark.line,
+        "side": remark.side,
+        "body": remark_body(remark, report.trigger.number, report.forge_host),
+    }
+    if remark.first != remark.line:
+        comment |= {"start_line": remark.first, "start_side": remark.side}
+    return comment
 
 
 def _newest_reviews(pull: PullRequest) -> Iterator[PullRequestReview]:

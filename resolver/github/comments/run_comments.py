@@ -6,7 +6,6 @@ comments of runs that were killed are found and closed by a later run.
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import github
@@ -15,15 +14,14 @@ from github.IssueComment import IssueComment
 from github.Repository import Repository
 
 from resolver.errors import ForgeError, UsageError
-from resolver.github.client.access import GitHubAccess
-from resolver.github.client.accounts import author_login, is_by
+from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.requester import repository_at
 from resolver.github.comments import comment_text, find_or_create
 from resolver.github.comments.progress import RunProgress, killed_run_body, progress_body
 from resolver.github.comments.report import Report
 from resolver.github.context import own_comments
 from resolver.github.context.read_task import newest_comments
-from resolver.github.context.visibility import utc
+from resolver.github.events.payloads import IssueComment as IssueCommentPayload
 from resolver.github.text.markers import (
     ActiveRunMarker,
     Ending,
@@ -35,17 +33,6 @@ from resolver.github.text.markers import (
 from resolver.models.run import Trigger, TriggerKind
 
 logger = logging.getLogger("resolver.github")
-
-
-@dataclass(frozen=True)
-class AuthoredComment:
-    """A comment on an issue, with its author and time. `is_own` is true for Resolver's account."""
-
-    author: str
-    is_bot: bool
-    is_own: bool
-    at: datetime
-    body: str
 
 
 def add_reaction(
@@ -319,21 +306,10 @@ MAX_COMMENTS = 100
 
 
 def recent_comments(
-    access: GitHubAccess, repository: str, number: int, own_login: str
-) -> list[AuthoredComment]:
-    """Return the newest comments of an issue, newest first. Raises ForgeError.
-
-    own_login: Resolver's login.
-    """
+    access: GitHubAccess, repository: str, number: int
+) -> list[IssueCommentPayload]:
+    """Return the newest comments of an issue, newest first. Raises ForgeError."""
     with access.wrap_errors(f"read the comments of {repository}#{number}", "issues: read"):
         issue = repository_at(access.requester(), repository).get_issue(number)
-        return [
-            AuthoredComment(
-                author=author_login(comment),
-                is_bot=str((comment.raw_data.get("user") or {}).get("type")) != "User",
-                is_own=is_by(comment, own_login),
-                at=utc(comment.created_at),
-                body=comment.body or "",
-            )
-            for comment in reversed(newest_comments(issue, MAX_COMMENTS))
-        ]
+        rows = [comment.raw_data for comment in newest_comments(issue, MAX_COMMENTS)]
+        return list(reversed(read_rows(IssueCommentPayload, rows)[0]))

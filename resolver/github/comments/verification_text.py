@@ -4,17 +4,15 @@ Names of tests, commands and outputs come out of sandboxes; the templates escape
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
 
 from markupsafe import Markup
 
 from resolver.github.comments.report import Report
 from resolver.github.comments.templates import code, join, safe
 from resolver.github.text.markdown import fence, shorten_text
-from resolver.models.verification import UNFINISHED, ChangedExpectation, CheckComparison
+from resolver.models.verification import UNFINISHED, ChangedExpectation
 
 _PAGE = re.compile(r"https?://[^\s<>()]+")
 
@@ -23,9 +21,6 @@ MAX_NAMES = 10
 
 MAX_LINES = 5
 """Maximum number of lines that are shown of one part of a test."""
-
-MAX_PATH = 300
-"""Maximum length of a path that is linked, in characters."""
 
 
 def verification_values(report: Report, output_limit: int) -> dict[str, Any]:
@@ -40,9 +35,6 @@ def verification_values(report: Report, output_limit: int) -> dict[str, Any]:
     head = report.patch.commit or "" if report.patch else ""
     # The page of a commit in a fork is known by the publication only.
     head_url = "" if report.publication.repository else report.repository_url
-    pages = _test_pages(
-        checks, _page(report.repository_url, "blob", report.base), _page(head_url, "blob", head)
-    )
     former = {name for check in checks for name in check.former}
     tests: dict[str, list[str]] = {"reproduction": list(verification.reproduction)}
     for kind in ("broken", "missing", "former", "failing", "known", "useless", "not_run"):
@@ -52,47 +44,20 @@ def verification_values(report: Report, output_limit: int) -> dict[str, Any]:
     return {
         "verification": verification,
         "tests": tests,
-        "named": partial(_named, pages),
+        "named": _named,
         "expectations": _expectations(verification.expectations[:MAX_NAMES]),
         "max_names": MAX_NAMES,
         "output_limit": output_limit,
-        "base_commit": _commit(report.base, _page(report.repository_url, "commit", report.base)),
-        "head_commit": _commit(
-            head, report.publication.commit_url or _page(head_url, "commit", head)
-        ),
+        "base_commit": _commit(report.base, _page(report.repository_url, report.base)),
+        "head_commit": _commit(head, report.publication.commit_url or _page(head_url, head)),
     }
 
 
-def _named(pages: Mapping[str, str], names: Sequence[str]) -> Markup:
-    """Return the first names, with links to the places of tests, and the number of the others."""
-    labels = [
-        safe(f"[{code(name)}]({pages[name]})") if name in pages else code(name)
-        for name in names[:MAX_NAMES]
-    ]
+def _named(names: Sequence[str]) -> Markup:
+    """Return the first names, and the number of the others."""
     left_out = len(names) - MAX_NAMES
     more = safe(f" and {left_out} more") if left_out > 0 else safe("")
-    return join(labels, safe(", ")) + more
-
-
-def _test_pages(
-    checks: Sequence[CheckComparison], base_page: str, head_page: str
-) -> dict[str, str]:
-    """Return the page of each test whose file is known: with the change, else without it.
-
-    A test of the base that was executed with the change is on a page of the base. base_page,
-    head_page: addresses of the two trees; "" if they have no page.
-    """
-    found: dict[str, str] = {}
-    for page, executions in (
-        (base_page, [check.base for check in checks]),
-        (base_page, [check.head_with_base_tests for check in checks]),
-        (head_page, [check.head for check in checks]),
-    ):
-        cases = [case for execution in executions if execution for case in execution.cases]
-        for case in cases if _PAGE.fullmatch(page) else []:
-            if case.file and len(case.file) <= MAX_PATH:
-                found[case.id] = f"{page}/{quote(case.file)}{f'#L{case.line}' if case.line else ''}"
-    return found
+    return join([code(name) for name in names[:MAX_NAMES]], safe(", ")) + more
 
 
 def _expectations(parts: Sequence[ChangedExpectation]) -> Markup:
@@ -106,8 +71,8 @@ def _expectations(parts: Sequence[ChangedExpectation]) -> Markup:
     return safe(fence("\n".join(lines), "diff") if lines else "")
 
 
-def _page(repository_url: str, kind: str, commit: str) -> str:
-    return f"{repository_url}/{kind}/{commit}" if repository_url and commit else ""
+def _page(repository_url: str, commit: str) -> str:
+    return f"{repository_url}/commit/{commit}" if repository_url and commit else ""
 
 
 def _commit(commit: str, url: str) -> Markup:

@@ -22,7 +22,7 @@ from resolver.errors import (
 from resolver.events.run_log import cost_of_run
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery
 from resolver.github.comments.report import Report
-from resolver.github.comments.run_comments import AuthoredComment
+from resolver.github.events.payloads import IssueComment
 from resolver.github.events.quota_decision import (
     QuotaBound,
     QuotaExceeded,
@@ -294,12 +294,17 @@ def _measure_bot_chain(trigger: Trigger, forge: Forge) -> tuple[datetime | None,
     Bots that answer each other would continue forever. Raises ForgeError.
     """
     assert trigger.number is not None
-    exchanges = 0
+    own_login, exchanges = normalize_login(forge.whoami()), 0
     for comment in forge.recent_comments(trigger.number):
-        if not (comment.is_bot or comment.is_own):
-            return comment.at, exchanges
-        exchanges += comment.is_own
+        is_own = _is_by(comment, own_login)
+        if comment.user is not None and comment.user.type == "User" and not is_own:
+            return comment.created_at, exchanges
+        exchanges += is_own
     return None, exchanges
+
+
+def _is_by(comment: IssueComment, login: str) -> bool:
+    return comment.user is not None and normalize_login(comment.user.login) == login
 
 
 def _entry(
@@ -344,9 +349,10 @@ def _was_notified_today(request: RunRequest, forge: Forge, now: datetime) -> boo
     """Return True if the conversation has a comment of today that reports a reached quota."""
     number = request.trigger.number
 
-    def reports_quota(comment: AuthoredComment) -> bool:
-        today = day_of(comment.at) == day_of(now)
-        return comment.is_own and today and _QUOTA_COMMENT.match(comment.body) is not None
+    def reports_quota(comment: IssueComment) -> bool:
+        today = day_of(comment.created_at) == day_of(now)
+        is_own = _is_by(comment, normalize_login(forge.whoami()))
+        return is_own and today and _QUOTA_COMMENT.match(comment.body or "") is not None
 
     try:
         return number is not None and any(
