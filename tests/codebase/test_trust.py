@@ -12,7 +12,6 @@ UNTRUSTED_READS = {
     "resolver/publishing/links.py": "a line number of the model is compared with the file's",
     "resolver/runs/check_sandboxes.py": "what the tree of the change installs, in its own sandbox",
     "resolver/runs/execute.py": "notes, counted lines and the diff, which the model gets as data",
-    "resolver/runs/prepare.py": "the code next to a review thread, which the model gets as data",
 }
 """Why a module may read files of the commit that the work starts from, which may be a fork's.
 

@@ -181,7 +181,7 @@ def published_review(pull: PullRequest, own_login: str, key: str) -> PublishedRe
     return PublishedReview(commit=review.commit_id or "", url=review.html_url, placed=placed)
 
 
-def publish_review(
+def submit_review(
     access: GitHubAccess,
     pull: PullRequest,
     own_login: str,
