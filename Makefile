@@ -25,7 +25,7 @@ QUICK ?=
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep parts chaos lint format docs docs-site screenshots bench \
+.PHONY: help demo check test test-deep parts chaos lint format docs docs-site bench \
 	lock audit sbom clean
 
 help:
@@ -39,7 +39,6 @@ help:
 	@echo "make format  let ruff format the code"
 	@echo "make docs    write what is made from the code: references, inputs, parts of workflows"
 	@echo "make docs-site  build the documentation as a site in site/; fails on a dead link"
-	@echo "make screenshots  the pictures in docs/images, from a run of the demo; needs Chromium"
 	@echo "make bench   all benchmarks, into bench/RESULTS.md: ONLY=sandbox,steps for some, QUICK=1 for small ones"
 	@echo "make lock    write the locked versions and hashes in requirements/ from pyproject.toml"
 	@echo "make audit   look the locked versions up among known vulnerabilities; check the workflows"
@@ -106,8 +105,6 @@ docs-site: $(VENV)/.installed-test
 	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict
 	@echo "site/index.html is the first page; $(BIN)/mkdocs serve shows it with search"
 
-screenshots: $(VENV)/.installed-test
-	$(BIN)/python -m scripts.screenshots
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/run_all.py $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))

@@ -31,10 +31,7 @@ from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-import docker
-
 from resolver.runtime import enter
-from resolver.runtime.engine import RUN_LABEL
 from resolver.runtime.local import process_descendants
 from tests.parts.github import github_server
 from tests.parts.github_server.state import Issue
@@ -145,7 +142,6 @@ class Chaos:
         plans: Plans,
         postgres: Postgres | None,
         seed: int,
-        has_containers: bool,
     ) -> None:
         """options: the running processes, the server first, with the options of each."""
         self.options, self.processes = options, list(options)
@@ -154,10 +150,7 @@ class Chaos:
         self.kills: list[Kill] = []
         self.sandboxes_killed = 0
         self.mentions: list[Mention] = []
-        self.targets = {"process": self.kill_process}
-        self.targets |= (
-            {"container": self.kill_container} if has_containers else {"sandbox": self.kill_sandbox}
-        )
+        self.targets = {"process": self.kill_process, "sandbox": self.kill_sandbox}
         if postgres is not None:
             self.targets["database"] = self.kill_database
         self._began = self._ended = time.monotonic()
@@ -290,22 +283,6 @@ class Chaos:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
-    def kill_container(self) -> None:
-        """Kill a container of a run."""
-        store = Path(self.processes[0].environment["RESOLVER_RUN_STORE"])
-        runs = [path.name for path in store.glob("2*-*-*")]
-        engine = docker.from_env()
-        for run in self.random.sample(runs, len(runs)):
-            found = engine.containers.list(
-                ignore_removed=True, filters={"label": f"{RUN_LABEL}={run}"}
-            )
-            for container in found:
-                with suppress(docker.errors.APIError):
-                    container.kill()
-            if found:
-                self.sandboxes_killed += 1
-                return
-
     def kill_database(self) -> None:
         """PostgreSQL is stopped as a crash does, and started again."""
         assert self.postgres is not None
@@ -352,7 +329,6 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workers", type=int, default=2, help="processes of `resolver worker`")
     parser.add_argument("--suspend-seconds", type=float, default=60.0, help="of one process")
     parser.add_argument("--database", choices=("sqlite", "postgresql"), default="postgresql")
-    parser.add_argument("--image", default="", help="run sandboxes in containers of this image")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="folder in which logs and runs are left")
     return parser.parse_args()
@@ -374,8 +350,6 @@ def main() -> int:
         if postgres is not None:
             environment["RESOLVER_DATABASE_URL"] = postgres.url
         environment["RESOLVER_RUN_STORE"] = str(folder / "runs")
-        if arguments.image:
-            environment |= {"RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": arguments.image}
         processes: dict[Server, tuple[str, ...]] = {}
         for number in range(arguments.workers + 1):
             home = folder / ("serve" if number == 0 else f"worker-{number}")
@@ -387,7 +361,7 @@ def main() -> int:
             processes[process] = ("--concurrency", "0") if is_web else ("--concurrency", "3")
         for process, options in processes.items():
             process.start(*options)
-        chaos = Chaos(processes, forge, plans, postgres, arguments.seed, bool(arguments.image))
+        chaos = Chaos(processes, forge, plans, postgres, arguments.seed)
         chaos.prepare(arguments.mentions, arguments.repositories)
         chaos.run(arguments.minutes * 60, arguments.kills, arguments.suspend_seconds)
         problems = chaos.problems()

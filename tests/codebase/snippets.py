@@ -12,14 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-import click
 import yaml
 from markdown_it import MarkdownIt
 
-from resolver.cli.main import cli
-from resolver.config.server_variables import ServerVariables
-from resolver.config.settings import Settings, load_settings
-from resolver.config.sources import repository_settings, variable_names
+from resolver.config.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -30,8 +26,6 @@ PAGES = sorted(
 MARK = re.compile(r"<!-- (?:output|not run: [^>]{10,}|executed by (?P<test>[\w/.]+)) -->")
 OUTPUT_MARK = "<!-- output -->"
 SHELL_LANGUAGES = ("", "sh", "bash", "shell", "console")
-OTHER_VARIABLES = {"RESOLVER_SANDBOX_TOKEN", "RESOLVER_TEST_CACHE"}
-"""Variables of Resolver that are no settings."""
 
 
 @dataclass(frozen=True)
@@ -88,44 +82,6 @@ def settings_in(text: str) -> dict[str, object]:
     return loaded if isinstance(loaded, dict) and loaded.keys() & known else {}
 
 
-def check_settings(example: Example) -> None:
-    """Raise an error if a block with settings of a repository is not accepted as such."""
-    if example.language in {"", "yaml"} and not example.mark:
-        loaded = settings_in(example.text)
-        if loaded.keys() & Settings.model_fields.keys() and not loaded.keys() & {
-            "jobs",
-            "with",
-            "services",
-        }:
-            load_settings({}, {}, repository_settings(example.text.encode()))
-
-
-def check_commands(example: Example) -> None:
-    """Check the command lines of Resolver in a block."""
-    if is_shell(example):
-        for line in shell_lines(example.text):
-            found = re.match(r"(?:[A-Z_]+=\S+ )*(?:\S+/)?resolver ([^|;&>$()\[\]]*)", line)
-            if found:
-                check_resolver_command(found[1].partition(" #")[0].split())
-
-
-def check_variables(page: Path) -> None:
-    """Check that the variables of Resolver that a page names set a setting."""
-    kinds = (Settings, ServerVariables)
-    fields = (pair for kind in kinds for pair in kind.model_fields.items())
-    known = {variable for name, field in fields for variable in variable_names(name, field)}
-    named = set(re.findall(r"\bRESOLVER_[A-Z_]+[A-Z]\b(?!\w|_|\*)", page.read_text()))
-    assert named - known - OTHER_VARIABLES == set()
-
-
-def inline_commands(page: Path) -> Iterator[str]:
-    """Yield the command lines of Resolver that a page names in its sentences."""
-    for block in MarkdownIt("commonmark").enable("table").parse(page.read_text()):
-        for token in block.children or ():
-            if token.type == "code_inline" and re.match(r"(?:\S+/)?resolver [a-z]", token.content):
-                yield token.content
-
-
 def shell_lines(text: str) -> list[str]:
     """Return the commands of a block, with the lines that one command spans joined."""
     lines: list[str] = []
@@ -139,17 +95,3 @@ def shell_lines(text: str) -> list[str]:
         lines.append(open_line)
         open_line = ""
     return [line for line in lines if shlex.split(line, comments=True)]
-
-
-def check_resolver_command(words: list[str]) -> None:
-    """Check a command line of Resolver: the command exists, and has these options."""
-    command: click.Command = cli
-    while isinstance(command, click.Group) and words and re.fullmatch("[a-z-]+", words[0]):
-        found = command.get_command(click.Context(cli), words[0])
-        assert found is not None, f"there is no command {words[0]}"
-        command, words = found, words[1:]
-    options = {name for parameter in command.params for name in parameter.opts} | {"--help"}
-    options |= {name for parameter in command.params for name in parameter.secondary_opts}
-    given = {word.partition("=")[0] for word in words if re.match("--[a-z]", word)}
-    is_open = command.context_settings.get("ignore_unknown_options", False)
-    assert is_open or given <= options, given - options

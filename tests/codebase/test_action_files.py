@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 import yaml
-from pydantic.fields import FieldInfo
 
 from resolver.cli.agent_workflow import workflow_text
-from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
+from resolver.config.settings import EVENT_SETTINGS, Settings
 from resolver.config.sources import variable_names
 from resolver.github.events.dispatches import DispatchSource
 from resolver.github.events.parse import parse_github_event
@@ -58,26 +57,6 @@ def test_actions_of_others_are_pinned_by_commit() -> None:
         for action in foreign_actions
         if not re.search(r"@[0-9a-f]{40} # v\d+\.\d+\.\d+$", action)
     ] == []
-
-
-def test_every_input_of_the_action_sets_a_setting() -> None:
-    names = {n for k, f in Settings.model_fields.items() for n in variable_names(k, f)}
-    for name in set(ACTION["inputs"]) - {"close"}:  # which is another command
-        assert f"INPUT_{name.upper()}" in names, name
-
-
-def test_settings_about_branches_and_pull_requests_are_inputs_of_the_action() -> None:
-    inputs = {name.replace("-", "_") for name in ACTION["inputs"]}
-    assert {"base_branch", "draft", "signed_commits"} <= inputs
-
-
-def test_the_inputs_defaults_are_the_settings_defaults() -> None:
-    given = {
-        f"INPUT_{name.upper()}": str(value["default"])
-        for name, value in ACTION["inputs"].items()
-        if "default" in value and "${{" not in str(value["default"])
-    }
-    assert load_settings({}, given) == load_settings({}, {})
 
 
 def test_the_settings_page_is_up_to_date() -> None:
@@ -142,34 +121,3 @@ def test_the_close_job_parses_an_event_like_the_job_before_it() -> None:
         assert heard or name == "agent", "it uses the defaults"
         key = [value for value in jobs["close"]["steps"][-1]["with"] if "llm" in value]
         assert not key, "it asks no model"
-
-
-def test_the_reusable_workflow_has_all_inputs_that_affect_event_parsing() -> None:
-    names = {name.lower() for k in EVENT_SETTINGS for name in variable_names(k, field_of(k))}
-    expected = {name for name in ACTION["inputs"] if f"input_{name}" in names}
-    assert {"allowed-users", "mention", "github-token"} <= expected
-    called = yaml.safe_load((ROOT / ".github/workflows/resolve.yml").read_text())
-    takes = called[True]["workflow_call"]
-    assert expected <= set(takes["inputs"]) | set(takes["secrets"])
-    for job in ("resolve", "close"):
-        passed = parsing_settings_of(called["jobs"][job])
-        assert set(passed) == {f"INPUT_{name.upper()}" for name in expected}
-        assert all(name[6:].lower() in value for name, value in passed.items()), passed
-    for name in expected & set(takes["inputs"]):
-        default = ACTION["inputs"][name].get("default")
-        assert takes["inputs"][name].get("default") == default, name
-
-
-def test_our_workflow_passes_the_variables_that_its_condition_reads() -> None:
-    for name, text in workflows_with_close().items():
-        if name == "resolve":
-            continue
-        for job in (jobs := yaml.safe_load(text)["jobs"]):
-            passed = [str(value) for value in parsing_settings_of(jobs[job]).values()]
-            variables = {v for value in passed for v in re.findall(r"vars\.(\w+)", value)}
-            read = set(re.findall(r"vars\.(\w+)", jobs["resolve"]["if"]))
-            assert variables == read - {"AGENT_LOGIN"}, (name, job)  # GitHub is asked for it
-
-
-def field_of(setting: str) -> FieldInfo:
-    return Settings.model_fields[setting]

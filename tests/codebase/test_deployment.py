@@ -48,28 +48,6 @@ def test_the_compose_file_follows_the_specification() -> None:
     jsonschema.validate(compose(), json.loads(schema.read_text()))
 
 
-def test_the_compose_file_has_a_server_and_two_workers_with_folders_of_their_own() -> None:
-    services = compose()["services"]
-    commands = {name: service.get("command", "").split()[:1] for name, service in services.items()}
-    assert commands == {
-        "web": ["serve"],
-        "worker-1": ["worker"],
-        "worker-2": ["worker"],
-        "database": [],
-    }
-    folders = [
-        volume.partition(":")[0]
-        for service in services.values()
-        for volume in service["volumes"]
-        if not volume.startswith("/")
-    ]
-    # The runs are what the processes have in common.
-    assert sorted(folders) == sorted([*compose()["volumes"], "runs", "runs"])
-    environment = services["web"]["environment"]
-    assert f"runs:{environment['RESOLVER_RUN_STORE']}" in services["worker-1"]["volumes"]
-    assert "/var/run/docker.sock" not in json.dumps(services["web"])
-
-
 def test_each_variable_of_the_compose_file_is_in_the_example_of_its_environment() -> None:
     names = set(re.findall(r"\$\{(\w+)", (ROOT / "compose.yaml").read_text()))
     examples = {
@@ -81,24 +59,6 @@ def test_each_variable_of_the_compose_file_is_in_the_example_of_its_environment(
     environment = {name: value or "1" for name, value in settings.items()}
     assert load_settings({}, environment).app_id
     assert read_server_variables(environment).webhook_secret is not None
-
-
-def test_the_manifests_name_each_other() -> None:
-    found = {(document["kind"], document["metadata"]["name"]) for _, document in documents()}
-    for pod, container in pods():
-        sources = {(kind, ref["name"]) for env in container["envFrom"] for kind, ref in env.items()}
-        assert sources == {("configMapRef", "resolver"), ("secretRef", "resolver")}
-        assert {mount["name"] for mount in container["volumeMounts"]} == {
-            volume["name"] for volume in pod["volumes"]
-        }
-        assert container["workingDir"] in {
-            mount["mountPath"] for mount in container["volumeMounts"]
-        }
-    [ingress] = [document for _, document in documents() if document["kind"] == "Ingress"]
-    [rule] = ingress["spec"]["rules"]
-    [path] = rule["http"]["paths"]
-    assert ("Service", path["backend"]["service"]["name"]) in found
-    assert {("ConfigMap", "resolver"), ("Secret", "resolver")} <= found
 
 
 @pytest.mark.parametrize(("name", "document"), documents(), ids=[name for name, _ in documents()])
@@ -120,22 +80,3 @@ def test_every_pod_is_confined_and_bounded() -> None:
         assert container["resources"]["limits"]["memory"]
         assert container["resources"]["requests"]["cpu"]
         assert "hostPath" not in json.dumps(pod)
-
-
-def test_every_deployment_has_probes_and_a_disruption_budget() -> None:
-    kinds: dict[str, list[dict[str, Any]]] = {}
-    for _, document in documents():
-        kinds.setdefault(document["kind"], []).append(document)
-    budgets = [budget["spec"]["selector"] for budget in kinds["PodDisruptionBudget"]]
-    assert [deployment["spec"]["selector"] for deployment in kinds["Deployment"]] == budgets
-    for deployment in kinds["Deployment"]:
-        [container] = deployment["spec"]["template"]["spec"]["containers"]
-        assert {"startupProbe", "livenessProbe"} <= set(container)
-    [web] = [
-        deployment
-        for deployment in kinds["Deployment"]
-        if deployment["metadata"]["name"] == "resolver-web"
-    ]
-    probes = web["spec"]["template"]["spec"]["containers"][0]
-    assert probes["livenessProbe"]["httpGet"]["path"] == "/healthz"
-    assert probes["readinessProbe"]["httpGet"]["path"] == "/readyz"

@@ -82,8 +82,6 @@ class Workplace:
             "GITHUB_TOKEN": self.token,
             **github.addresses,
             "RESOLVER_DATABASE_URL": "sqlite:///resolver.db",
-            "GITHUB_ACTION_REPOSITORY": "octo/resolver",
-            "GITHUB_ACTION_REF": "v0.1.0",
         }
         (folder / "home").mkdir()
         endpoint.answer_with(answer)

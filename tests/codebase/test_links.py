@@ -1,8 +1,6 @@
 """Tests of the links between the pages of the documentation."""
 
-import ast
 import re
-from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -61,39 +59,3 @@ def check_links(page: Path) -> None:
         ):
             missing.append(link)
     assert missing == []
-
-
-PAGE_FOLDER = re.compile(r"docs/|how-to/|reference/|explanation/")
-PAGE_IN_TEXT = re.compile(r"(?:how-to|reference|explanation)/[\w-]+\.md")
-
-
-def texts_of_the_package() -> Iterator[tuple[Path, str]]:
-    """Yield the text of each template and of each string that is no docstring."""
-    for path in (ROOT / "prompts").rglob("*.j2"):
-        yield path, path.read_text()
-    for path in (ROOT / "resolver").rglob("*.py"):
-        if not PAGE_FOLDER.search(path.read_text()):
-            continue
-        tree = ast.parse(path.read_text())
-        docstrings = {
-            id(node.value)
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        }
-        for node in ast.walk(tree):
-            is_command = isinstance(node, ast.FunctionDef) and node.decorator_list
-            if isinstance(node, ast.JoinedStr):
-                yield path, ast.unparse(node)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-                if id(node) not in docstrings:
-                    yield path, node.value
-            elif is_command and path.parent.name == "cli":
-                yield path, ast.get_docstring(node) or ""
-
-
-def test_what_the_package_says_links_to_pages_of_the_site() -> None:
-    """An installed package has no folder docs/."""
-    found = [(path, text) for path, text in texts_of_the_package() if PAGE_IN_TEXT.search(text)]
-    pages = {page for _, text in found for page in PAGE_IN_TEXT.findall(text)}
-    assert len(pages) > 10 and all((ROOT / "docs" / page).is_file() for page in pages)
-    assert [f"{path}: {text}" for path, text in found if re.search(r"(?<!main/)docs/", text)] == []

@@ -42,10 +42,6 @@ def version_of(locked: Requirement) -> Version:
     return Version(specifier.version)
 
 
-def test_there_is_a_lock_file_for_each_set_of_requirements() -> None:
-    assert {path.stem for path in LOCKS.iterdir()} == set(SOURCES)
-
-
 @pytest.mark.parametrize("name", SOURCES)
 def test_the_locked_versions_satisfy_pyproject(name: str) -> None:
     locked = entries(name)
@@ -62,14 +58,6 @@ def test_each_locked_package_has_one_version_and_its_hashes(name: str) -> None:
     for locked, hashes in entries(name).values():
         assert version_of(locked) and not locked.url
         assert hashes and all(HASH.fullmatch(digest) for digest in hashes), locked
-
-
-def test_a_package_has_the_same_version_in_all_lock_files() -> None:
-    versions: dict[str, set[Version]] = {}
-    for name in SOURCES:
-        for package, (locked, _) in entries(name).items():
-            versions.setdefault(package, set()).add(version_of(locked))
-    assert {package: found for package, found in versions.items() if len(found) > 1} == {}
 
 
 @pytest.mark.parametrize("file", ["Makefile", "Dockerfile", "tests/parts/images.sh"])

@@ -18,24 +18,12 @@ from tests.parts.runs import git, make_checkout
 ROOT = Path(__file__).parents[2]
 
 
-def test_the_version_names_the_commit_of_a_package(tmp_path: Path) -> None:
-    (tmp_path / COMMIT_FILE).write_text(f"{'1a2b3c4d' * 5}\n")
-    assert version_text(tmp_path) == f"{__version__} (1a2b3c4d1a2b)"
-
-
 def test_the_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "checkout", {"resolver/a.py": "1\n"})
     commit = git(checkout, "rev-parse", "HEAD")
     assert read_commit(checkout / "resolver") == commit
     (checkout / "resolver/a.py").write_text("2\n")
     assert version_text(checkout / "resolver") == f"{__version__} ({commit[:12]}-dirty)"
-
-
-def test_a_virtual_environment_in_another_checkout_has_no_commit(tmp_path: Path) -> None:
-    checkout = make_checkout(tmp_path / "checkout", {"a.py": "1\n"})
-    package = checkout / "venv/lib/site-packages/resolver"
-    package.mkdir(parents=True)
-    assert version_text(package) == __version__
 
 
 @pytest.fixture

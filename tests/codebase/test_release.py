@@ -126,24 +126,3 @@ def test_a_release_is_an_image_and_a_tag_whose_action_takes_it(
         again = release(checkout, github, address, *arguments)
         assert again.returncode == 2
         assert "v9.8.7 exists already" in again.stderr
-
-
-def test_the_image_of_the_browser_is_released_beside_it(
-    checkout: Path, github: GitHubServer, registry: ImageRegistry
-) -> None:
-    text = DOCKERFILE.replace("none", registry.name)
-    (checkout / "deploy/browser.Dockerfile").write_text(text)
-    done = release(checkout, github, registry.address, "browser", "9.8.7")
-    assert done.returncode == 0, done.stdout + done.stderr
-    digest = read_outputs(checkout)["digest"]
-    done = release(checkout, github, registry.address, "browser-index", "9.8.7", digest)
-    assert done.returncode == 0, done.stdout + done.stderr
-    [entry] = json.loads(registry.manifests["9.8.7-browser"])["manifests"]
-    assert entry["digest"] == digest
-
-
-def test_the_image_of_the_browser_has_the_server_that_the_tests_drive() -> None:
-    text = (ROOT / "deploy/browser.Dockerfile").read_text()
-    packages = json.loads((ROOT / "tests/parts/browser_packages/package.json").read_text())
-    [(name, version)] = packages["dependencies"].items()
-    assert f"npm install --global {name}@{version} " in text

@@ -27,7 +27,7 @@ def test_nothing_is_lost_or_done_twice_when_processes_are_killed(
         try:
             for process, options in processes.items():
                 process.start(*options)
-            chaos = Chaos(processes, forge, plans, None, seed=2, has_containers=False)
+            chaos = Chaos(processes, forge, plans, None, seed=2)
             chaos.targets = {"process": chaos.kill_process}
             chaos.prepare(4, repositories=2)
             chaos.run(8, kills=2)

@@ -67,3 +67,10 @@ def test_an_environment_that_lacks_something_is_named_whatever_else_the_change_d
     assert found.lacks.remedy == "setup"
     shown = evidence_of(VerificationCompleted(tree="f" * 40, evidence=found.evidence()))
     assert shown[0] == f"Not verified: {found.lacks.text}"
+
+
+def test_the_numbers_of_the_readme_are_those_of_the_suite() -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    cheats = sum(change.cheats for change in CHANGES)
+    assert f"**0 of {cheats}** changes that delete, skip, replace or bypass tests" in readme
+    assert f"all {len(CHANGES)} changes of the suite" in readme
