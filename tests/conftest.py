@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from sqlalchemy import URL
 
+from resolver.storage.database import parse_database_url
 from tests.parts.missing import summarize_missing
 from tests.scheduling import slow_first
 
@@ -137,3 +139,13 @@ def main_loop() -> Iterator[None]:
     asyncio.set_event_loop(loop)
     yield
     loop.close()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
+    """An empty database of each kind."""
+    if request.param == "sqlite":
+        yield parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
+        return
+    with request.getfixturevalue("postgres").new_database() as url:
+        yield url

@@ -18,7 +18,6 @@ from resolver.models.run import RunState
 from resolver.runs.quotas.admission import (
     RecordedCost,
     ledger_key,
-    quota_limits_of,
     read_refs,
     record_cost,
     reserve_quota,
@@ -182,10 +181,3 @@ def test_a_cost_that_can_not_be_written_is_a_warning(
     assert recording.record(recording.values(accepted)) == RecordedCost()
     assert f"the cost of run {RUN} could not be recorded in the quota ledger" in caplog.text
     assert recording.entry.ending == ""
-
-
-def test_without_a_limit_of_cost_the_number_of_runs_times_the_budget_is_one() -> None:
-    limits = quota_limits_of(load_settings({}, {"RESOLVER_MAX_BUDGET": "2"}, {}))
-    assert (limits.thread.cost, limits.user.cost, limits.repository.cost) == (20, 40, 100)
-    given = load_settings({}, {"RESOLVER_DAILY_BUDGET": "7"}, {})
-    assert quota_limits_of(given).repository.cost == 7

@@ -23,24 +23,14 @@ from resolver.storage.database import DatabaseError, parse_database_url
 from resolver.storage.quota_table import QuotaTable
 from tests.github.events.ledgers import NOW, a_run, ended, key
 from tests.parts.clock import PassingTime
-from tests.parts.postgres import PASSWORD, Postgres
+from tests.parts.postgres import PASSWORD
 
 REPOSITORY = "octo/calc"
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
-    if request.param == "sqlite":
-        yield parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
-        return
-    server: Postgres = request.getfixturevalue("postgres")
-    with server.new_database() as url:
-        yield url
-
-
 @pytest.fixture
-def table(url: URL) -> Iterator[QuotaTable]:
-    made = QuotaTable(url)
+def table(database_url: URL) -> Iterator[QuotaTable]:
+    made = QuotaTable(database_url)
     yield made
     made.close()
 
@@ -63,10 +53,10 @@ def reserve(table: QuotaTable, number: int, limits: QuotaLimits) -> float | None
     return table.change(REPOSITORY, NOW, change)
 
 
-def test_what_is_written_is_read_by_others(url: URL, table: QuotaTable) -> None:
+def test_what_is_written_is_read_by_others(database_url: URL, table: QuotaTable) -> None:
     runs = (ended(1, unpriced=2), a_run(2, thread=13, user="ci[bot]", bot=True))
     put(table, *runs)
-    other = QuotaTable(url)
+    other = QuotaTable(database_url)
     assert other.read("Octo/Calc", NOW) == QuotaLedger(runs=runs)
     assert other.read("octo/other", NOW) == QuotaLedger()
     other.close()
@@ -98,13 +88,15 @@ def test_totals_are_by_month_and_repository_without_regard_to_case(table: QuotaT
     assert table.totals(later, REPOSITORY)[0].active_runs == 0, "its reservation is over"
 
 
-def test_runs_that_start_at_once_dont_exceed_a_quota_together(url: URL, table: QuotaTable) -> None:
+def test_runs_that_start_at_once_dont_exceed_a_quota_together(
+    database_url: URL, table: QuotaTable
+) -> None:
     limits = QuotaLimits(repository=QuotaBound(cost=9.0))
     start = threading.Barrier(8)
     reserved: list[float | None] = []
 
     def begin(number: int) -> None:
-        own = QuotaTable(url)
+        own = QuotaTable(database_url)
         start.wait()
         reserved.append(reserve(own, number, limits))
         own.close()

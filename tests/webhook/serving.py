@@ -18,8 +18,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from prometheus_client.parser import text_string_to_metric_families
 
+from resolver.entrypoints.http_server import listen, server_settings
 from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind
 from resolver.models.run import Trigger
 from tests.parts.github import GitHubServer
@@ -47,6 +49,21 @@ def series_of(text: bytes) -> dict[str, float]:
         for sample in family.samples
         if sample.name.startswith("resolver_") and not sample.name.endswith("_created")
     }
+
+
+class ServedApp:
+    """A web application on a free port, served by a thread with the server's own settings."""
+
+    def __init__(self, app: Any, connections: int = 1000) -> None:
+        self._listening = listen("127.0.0.1", 0)
+        self.port: int = self._listening.getsockname()[1]
+        self._server = uvicorn.Server(server_settings(app, connections))
+        self._thread = threading.Thread(target=self._server.run, args=([self._listening],))
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(60)
 
 
 class Plans:

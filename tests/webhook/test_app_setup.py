@@ -33,7 +33,7 @@ from resolver.entrypoints.webhook.stored_app import (
     with_stored_app,
 )
 from resolver.errors import ForgeError, UsageError
-from resolver.github.events.app_manifest import AppCredentials, convert_manifest_code
+from resolver.github.events.app_manifest import AppCredentials
 from resolver.runs.common import open_host
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import App
@@ -161,18 +161,6 @@ def test_a_damaged_file_is_named_and_not_shown(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=APP_FILE) as caught:
         read_stored_app(tmp_path)
     assert "canary" not in str(caught.value)
-
-
-def test_github_hands_out_the_credentials_once(github: GitHubServer) -> None:
-    app = github.add_app("fixer")
-    github.world.manifest_codes["code"] = app
-    found = convert_manifest_code(github.api_url, "code")
-    assert (found.id, found.slug, found.client_id) == (app.id, "fixer", app.client_id)
-    assert found.pem.get_secret_value() == app.private_key
-    with pytest.raises(ForgeError, match="answered 404"):
-        convert_manifest_code(github.api_url, "code")
-    with pytest.raises(ForgeError, match="malformed"):
-        convert_manifest_code(github.api_url, "../app/hook")
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,6 @@ from resolver.entrypoints.webhook.request_queue import (
 from resolver.errors import UsageError
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.storage.database import DatabaseError, parse_database_url
-from tests.parts.postgres import Postgres
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 RUN, COMMAND = RequestKind.RUN, RequestKind.COMMAND
@@ -45,19 +44,9 @@ def run(number: int, repository: str = "octo/calc", key: str = "") -> QueuedRequ
     return QueuedRequest(f"d-{number}", RUN, trigger(number, repository, key))
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
-    if request.param == "sqlite":
-        yield parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
-        return
-    server: Postgres = request.getfixturevalue("postgres")
-    with server.new_database() as url:
-        yield url
-
-
 @pytest.fixture
-def queue(url: URL) -> Iterator[RequestQueue]:
-    made = RequestQueue(url)
+def queue(database_url: URL) -> Iterator[RequestQueue]:
+    made = RequestQueue(database_url)
     made.configure(2)
     yield made
     made.close()

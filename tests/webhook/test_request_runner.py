@@ -132,8 +132,10 @@ class Scenario:
         issue = self.forge.issue(self.name, "none")
         return issue, self.request_on(issue)
 
-    def request_on(self, issue: Issue, text: str = "@agent please fix this") -> Trigger:
-        comment = self.forge.github.add_comment(issue, text, "mona")
+    def request_on(
+        self, issue: Issue, text: str = "@agent please fix this", author: str = "mona"
+    ) -> Trigger:
+        comment = self.forge.github.add_comment(issue, text, author)
         payload = self.forge.github.event_issue_comment(comment)
         found = trigger_for_target(Settings(), "issue_comment", payload)
         assert isinstance(found, Trigger)
@@ -217,6 +219,32 @@ def test_a_run_past_a_quota_is_refused_in_one_comment(scenario: Scenario) -> Non
     runner.execute(started(scenario.request_on(scenario.issue)))
     assert len(scenario.forge.final_comments(scenario.issue)) == 1, "once a day"
     assert scenario.total().runs == 1
+
+
+@pytest.mark.parametrize("author", ["mona", "eve"])
+def test_a_run_that_is_given_up_says_so_to_people_who_may_start_work(
+    scenario: Scenario, author: str
+) -> None:
+    scenario.forge.github.add_user("eve")
+    trigger = scenario.request_on(scenario.issue, author=author)
+    for attempt in (6, 7):
+        scenario.runner().execute(started(trigger, attempt), CRASHED)
+    comment = scenario.comment()
+    assert (CRASHED in comment and "ask again" in comment) == (author == "mona")
+    assert ("write access" in comment) == (author == "eve")
+    assert outcome_of(scenario, trigger)["state"] == ("error" if author == "mona" else "refused")
+
+
+@pytest.mark.parametrize(("author", "expected"), [("mona", ["eyes"]), ("eve", [])])
+def test_a_request_that_waits_gets_a_reaction_if_its_run_will_start(
+    scenario: Scenario, author: str, expected: list[str]
+) -> None:
+    scenario.forge.github.add_user("eve")
+    trigger = scenario.request_on(scenario.issue, author=author)
+    for _ in range(2):  # by two processes
+        scenario.runner().acknowledge(trigger)
+    assert not scenario.forge.own_comments(scenario.issue)
+    assert [each.content for each in scenario.issue.comments[-1].reactions] == expected
 
 
 def outage(cause: Cause) -> RunFailure:

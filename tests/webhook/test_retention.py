@@ -14,26 +14,14 @@ from resolver.entrypoints.webhook.retention import RetentionTask
 from resolver.events.actions import Think
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
-from resolver.storage.database import ServerDatabase, parse_database_url
+from resolver.storage.database import ServerDatabase
 from resolver.storage.quota_table import COSTS, QuotaTable
 from resolver.storage.run_index import RUNS, RunIndex
 from tests.github.events.ledgers import ended
-from tests.parts.postgres import Postgres
 from tests.parts.stored_runs import runs_in, stored_in, write_run
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 OLD, YOUNG = timedelta(days=31), timedelta(days=29)
-
-
-@pytest.fixture(params=("sqlite", "postgresql"))
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[URL]:
-    """An empty database."""
-    if request.param == "sqlite":
-        yield parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
-        return
-    server: Postgres = request.getfixturevalue("postgres")
-    with server.new_database() as url:
-        yield url
 
 
 def request(number: int, age: timedelta) -> QueuedRequest:
@@ -110,8 +98,8 @@ class Stores:
 
 
 @pytest.fixture
-def stores(url: URL, tmp_path: Path) -> Iterator[Stores]:
-    with Stores(url, tmp_path / "runs") as stores:
+def stores(database_url: URL, tmp_path: Path) -> Iterator[Stores]:
+    with Stores(database_url, tmp_path / "runs") as stores:
         yield stores
 
 

@@ -3,13 +3,10 @@
 import http.client
 import json
 import re
-import socket
-import threading
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote
 
 import pytest
-import uvicorn
 from hypothesis import given
 from hypothesis import strategies as st
 from obstore.store import MemoryStore
@@ -33,6 +30,7 @@ from resolver.trace.html import render_update
 from resolver.trace.steps import build_view
 from tests.parts.stored_runs import write_run
 from tests.trace.sample import HOSTILE, hostile, realistic
+from tests.webhook.serving import ServedApp
 
 SECRET = "webhook-canary-51c7e9d3f0a28b46"
 NOWHERE = RunStore(MemoryStore())
@@ -57,21 +55,16 @@ def get(port: int, path: str) -> Answer:
         connection.close()
 
 
-class Served:
+class Served(ServedApp):
     """The application with the pages of a store, on a socket."""
 
     def __init__(self) -> None:
         self.objects = MemoryStore()
         self.store = RunStore(self.objects)
         pages = RunPages(self.store, SECRET, follow_seconds=0.02)
-        listening = socket.create_server(("127.0.0.1", 0))
-        self.port: int = listening.getsockname()[1]
         app = create_webhook_app(SECRET, lambda *_: "")
         add_run_pages(app, pages)
-        config = uvicorn.Config(app, log_config=None, ws="none", lifespan="off")
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, args=([listening],))
-        self.thread.start()
+        super().__init__(app)
 
     def write(self, events: Iterable[EventBase], ended: bool = False, outcome: str = "{}") -> None:
         write_run(self.store, RUN, events, {OUTCOME: outcome} if ended else {})
@@ -81,10 +74,6 @@ class Served:
 
     def page(self, run: str = RUN) -> Answer:
         return get(self.port, self.path(run))
-
-    def close(self) -> None:
-        self.server.should_exit = True
-        self.thread.join(60)
 
 
 @pytest.fixture

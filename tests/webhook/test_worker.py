@@ -117,16 +117,6 @@ def requests(tmp_path: Path) -> Iterator[Requests]:
 ASKED = reports.trigger()
 
 
-def test_a_delivery_is_executed_once_however_often_it_comes(requests: Requests) -> None:
-    requests.intake.enqueue("first", ASKED)
-    requests.start()
-    requests.wait(1)
-    requests.intake.enqueue("first", ASKED)
-    requests.wait(1)
-    assert requests.executed == [(ASKED, 1)]
-    until(lambda: requests.acknowledged == [ASKED])
-
-
 def test_all_events_of_a_review_are_one_request_and_those_of_a_comment_are_not(
     requests: Requests,
 ) -> None:
