@@ -5,6 +5,7 @@ only read.
 """
 
 import re
+import shlex
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -149,11 +150,31 @@ def clone_checkout(
     if len(commit_id) != 40:
         raise WorkspaceError(f"{path} has SHA-256 object ids, which GitHub does not support")
     target = new_clone(folder)
-    fetch_tips(target, Remote(str(path)), [Tip(BASE_REF, commit_id, depth)])
+    try:
+        fetch_tips(target, Remote(str(path)), [Tip(BASE_REF, commit_id, depth)])
+    except WorkspaceError as error:
+        raise _partial_clone_error(git, path) or error from error
     return CloneBase(
         commit=_read_base(target, commit_id, str(path)),
         branch=branch if branch is not None else head.removeprefix("refs/heads/"),
         source_is_dirty=_is_dirty(git),
+    )
+
+
+def _partial_clone_error(git: HostGit, path: Path) -> WorkspaceError | None:
+    """Return the error for a checkout that can't be copied because it is a partial clone.
+
+    Its missing objects are at a remote, from which only its owner can fetch: with the remote's
+    credentials, and into the owner's repository.
+    """
+    remotes = git.attempt("config", "--get-regexp", r"^remote\..*\.promisor$").stdout.decode()
+    if not remotes:
+        return None
+    remote = remotes.split()[0].removeprefix("remote.").removesuffix(".promisor")
+    command = ["git", "-C", str(path), "fetch", "--refetch", "--no-filter", remote]
+    return WorkspaceError(
+        f"{path} is a partial clone, in which files of its commits are missing",
+        f"fetch them: {shlex.join(command)}",
     )
 
 

@@ -140,7 +140,7 @@ def test_a_checkout_that_lacks_objects_starts_nothing_to_get_them(
     (source / ".git/objects/info/alternates").write_text(f"{other}/.git/objects\n")
     blob = plain_git(source, "hash-object", "b")
     (source / ".git/objects" / blob[:2] / blob[2:]).unlink()
-    with pytest.raises(WorkspaceError, match="cloning"):
+    with pytest.raises(WorkspaceError, match="is a partial clone"):
         Workspace.clone(str(source), tmp_path / "clone", depth=50)
     HostGit(checkout=source).attempt("status", "--porcelain")
     assert not _mark(canary).exists()

@@ -1,6 +1,7 @@
 """Tests of cloning from a URL or a checkout into the host's bare clone."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -139,6 +140,24 @@ def test_what_can_not_be_cloned_is_reported(tmp_path: Path, source: Path) -> Non
     assert "no branch 'nope'" in _fails(source, tmp_path / "1", branch="nope").what
     assert "no commit 0000" in _fails(source, tmp_path / "2", commit="0" * 40).what
     assert "not a full commit id" in _fails(source, tmp_path / "3", commit="HEAD").what
+
+
+@pytest.mark.parametrize(
+    "filters", [["--filter=blob:none"], ["--filter=tree:0"], ["--filter=blob:none", "--sparse"]]
+)
+def test_a_partial_clone_is_named_with_the_command_that_completes_it(
+    source: Path, tmp_path: Path, filters: list[str]
+) -> None:
+    partial = tmp_path / "partial"
+    plain_git(source, "config", "uploadpack.allowFilter", "true")
+    plain_git(tmp_path, "clone", "-q", *filters, f"file://{source}", str(partial))
+    error = _fails(partial, tmp_path / "clone")
+    assert "is a partial clone" in error.what
+    command = shlex.split(error.next_step.removeprefix("fetch them: "))
+    assert command[:2] == ["git", "-C"]
+    plain_git(partial, *command[3:])
+    workspace = Workspace.clone(str(partial), tmp_path / "complete")
+    assert workspace.base == plain_git(source, "rev-parse", "HEAD")
 
 
 @pytest.mark.parametrize(
