@@ -411,7 +411,7 @@ def render_job_summary(
     trace = report.render_trace(MAX_TRACE_LENGTH) if report.render_trace else ""
     changes = markdown.render_changed_files(diff, MAX_TRACE_LENGTH) if publication.branch else ""
     # The summary is shown on the job's page, so it needs no link to it.
-    without = {"log_url": "", "render_trace": None}
+    without = {"log_url": None, "render_trace": None}
     comment = comment_text.comment_body(report.model_copy(update=without))
     return render(
         "run/summary.md.j2",

@@ -304,7 +304,9 @@ def fetch_arguments(url: str, refspecs: Sequence[str], *options: str) -> tuple[s
     )  # fmt: skip
 
 
-def git_failure(args: Sequence[str], result: GitResult, operation: str = "") -> WorkspaceError:
+def git_failure(
+    args: Sequence[str], result: GitResult, operation: str | None = None
+) -> WorkspaceError:
     """Return the error for a failed git command: the last lines of its stderr, without credentials.
 
     operation: what the command was for, named in the message instead of the command.

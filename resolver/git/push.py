@@ -255,7 +255,7 @@ def write_commit(
     author: Identity,
     committed_at: datetime,
     co_authors: Sequence[Identity],
-    merged: str = "",
+    merged: str | None = None,
 ) -> str:
     """Commit `tree` on top of `base` and return the id. The same arguments give the same id.
 

@@ -66,7 +66,7 @@ class Workspace:
     branch: the branch of the base, "" if the HEAD of a local checkout is detached.
     source_is_dirty: True if the local checkout had uncommitted changes. They are not in `base`.
     pull: the pull request whose head is the base, None on an issue.
-    default: the commit of the default branch if it is not the base, else "".
+    default: the commit of the default branch, None if it is the base.
     is_unmerged: True if the base is a commit of an open pull request.
     """
 
@@ -76,7 +76,7 @@ class Workspace:
     branch: str
     source_is_dirty: bool = False
     pull: PullRequestContext | None = None
-    default: str = ""
+    default: str | None = None
     is_unmerged: bool = False
 
     @classmethod
@@ -149,9 +149,9 @@ class Workspace:
 
         Everything that controls a run is read there. On an issue, that is the base itself.
         """
-        if not self.default:
+        if self.default is None:
             return self
-        return replace(self, base=self.default, pull=None, default="", is_unmerged=False)
+        return replace(self, base=self.default, pull=None, default=None, is_unmerged=False)
 
     def pull_diff(self, show: Callable[[str], str] = str) -> str:
         """Return the diff of the pull request with line numbers and a length limit, "" on an issue.

@@ -211,7 +211,7 @@ class Forge(Protocol):
     def comment(self, report: Report, seconds: float | None = None) -> str:
         """Write how the run ended into its comment and return the URL of that.
 
-        There is one comment per key. The URL is "" for a local run. `seconds` limits how long this
+        There is one comment per key. `seconds` limits how long this
         is retried while the forge is unavailable; None applies the same limit as for other writes.
         """
         ...

@@ -88,12 +88,16 @@ class BranchUnavailable(Exception):
     """Raised if the change can't be pushed to an existing branch.
 
     branch: its name.
-    detail: what the server said about it, "" for nothing.
-    next_step: what a person can do so that it can be pushed; "" if there is nothing.
+    detail: what the server said about it, None for nothing.
+    next_step: what a person can do so that it can be pushed, None if there is nothing.
     """
 
     def __init__(
-        self, reason: UnavailableReason, branch: str, detail: str = "", next_step: str = ""
+        self,
+        reason: UnavailableReason,
+        branch: str,
+        detail: str | None = None,
+        next_step: str | None = None,
     ) -> None:
         super().__init__(reason)
         self.reason = reason

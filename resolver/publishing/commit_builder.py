@@ -97,13 +97,13 @@ class PublishRequest:
 class PushedChange:
     """A change that was pushed, or kept as a patch.
 
-    proposed_base: the branch to open a pull request against, "" for none.
+    proposed_base: the branch to open a pull request against, None for none.
     notices: what the reader of the pull request should know about how the change was published.
     is_new_branch: True if the branch was created just now, so that it has no pull request.
     """
 
     publication: Publication
-    proposed_base: str = ""
+    proposed_base: str | None = None
     notices: tuple[str, ...] = ()
     is_new_branch: bool = False
 
@@ -163,7 +163,7 @@ class CommitBuilder:
         assert self.optional_forge is not None
         return self.optional_forge
 
-    def commit(self, tree: str, parent: str, second_parent: str = "") -> str:
+    def commit(self, tree: str, parent: str, second_parent: str | None = None) -> str:
         """Commit `tree` on top of `parent` and return the id. The same run gives the same id.
 
         second_parent: makes the commit a merge, with the message of a merge.

@@ -95,8 +95,8 @@ def propose(builder: CommitBuilder, pushed: PushedChange, started: float) -> Ite
     yield pushed
     if pushed.publication.how == "unchanged":
         return
-    if pushed.proposed_base:
-        pushed = _open_pull_request(builder, pushed)
+    if pushed.proposed_base is not None:
+        pushed = _open_pull_request(builder, pushed, pushed.proposed_base)
         yield pushed
     if builder.request.log:
         pull = pushed.publication.pull_request
@@ -104,11 +104,11 @@ def propose(builder: CommitBuilder, pushed: PushedChange, started: float) -> Ite
         builder.request.log.stage("published", where, time.monotonic() - started)
 
 
-def _open_pull_request(builder: CommitBuilder, pushed: PushedChange) -> PushedChange:
-    """Open the pull request and return the change with it."""
+def _open_pull_request(builder: CommitBuilder, pushed: PushedChange, base: str) -> PushedChange:
+    """Open the pull request against the branch `base` and return the change with it."""
     request, publication = builder.request, pushed.publication
     report = request.report_with(pushed)
-    task = request.task.model_copy(update={"base_branch": pushed.proposed_base})
+    task = request.task.model_copy(update={"base_branch": base})
     with_base = report.model_copy(update={"task": task})
     forge = builder.optional_forge
     pull = (
@@ -116,20 +116,20 @@ def _open_pull_request(builder: CommitBuilder, pushed: PushedChange) -> PushedCh
         if forge
         else render_pull_request(with_base)
     )
-    notices = (*pushed.notices, *_describe_conflicts(builder, pushed, pull))
+    notices = (*pushed.notices, *_describe_conflicts(builder, pushed, pull, base))
     publication = publication.model_copy(update={"pull_request": pull})
     return replace(pushed, publication=publication, notices=notices)
 
 
 def _describe_conflicts(
-    builder: CommitBuilder, pushed: PushedChange, pull: PullRequest
+    builder: CommitBuilder, pushed: PushedChange, pull: PullRequest, base: str
 ) -> tuple[str, ...]:
     """Return a notice if the base branch got commits during the run that conflict with the change.
 
     GitHub names the base branch's commit when the pull request is opened, so nothing is fetched if
     it is the commit that the work started from.
     """
-    git, base, commit = builder.workspace.git, pushed.proposed_base, pushed.publication.commit
+    git, commit = builder.workspace.git, pushed.publication.commit
     if not pull.base_commit or commit is None or is_ancestor(git, pull.base_commit, commit):
         return ()
     try:

@@ -180,7 +180,7 @@ def separate_branch(
                 how="patch",
                 patch=_decode_unaltered(patch),
                 why=unavailable.why,
-                next_step=unavailable.next_step,
+                next_step=unavailable.next_step or "",
             )
         )
     targets_head = unavailable.branch_exists

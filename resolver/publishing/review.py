@@ -139,7 +139,7 @@ def build_review(
     rendered_comments = [
         (remark.place, remark_body(remark, number, host)) for remark in review.inline_comments
     ]
-    body = review_body(report, review, "")
+    body = review_body(report, review, None)
     return ReviewDraft(review, render("run/review.md.j2", body=body, remarks=rendered_comments))
 
 

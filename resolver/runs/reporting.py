@@ -182,7 +182,7 @@ def build_report(
         task=values.task,
         outcome=values.outcome,
         base=values.base or "",
-        repository_url=""
+        repository_url=None
         if request.is_local
         else f"{settings.github_server_url.rstrip('/')}/{request.trigger.repository}",
         base_committed_at=values.base_committed_at,
@@ -198,8 +198,8 @@ def build_report(
         **({"conventions": prepared.conventions} if prepared else {}),
         warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
         render_trace=trace.render if trace else None,
-        log_url=request.log_url,
-        page=request.page,
+        log_url=request.log_url or None,
+        page=request.page or None,
         progress_comment_id=values.progress.comment_id if values.progress else None,
         continues=request.can_be_continued and log is not None,
         publishable=publishing_route(values, failure),
@@ -236,15 +236,15 @@ def _without_host_paths(report: Report, request: RunRequest) -> Report:
 
 def publishing_route(
     values: StageValues, failure: RunFailure | None
-) -> Literal["", "comment", "folder"]:
+) -> Literal["comment", "folder"] | None:
     """Return how the kept change can still be published: by a comment, from its folder, or not at
-    all ("") if the push would be refused again or nobody asks for it any more."""
+    all (None) if the push would be refused again or nobody asks for it any more."""
     request = values.request
     is_over = failure is not None and (failure.is_lasting or failure.withdrawn)
     can_be_retried = can_be_published(values, failure) and not is_over
     change = request.output.change if can_be_retried else None
     if change is None or change.bundle is None:
-        return ""
+        return None
     # A GitHub Actions job has no disk that outlives it: the change could be kept only in the
     # repository, which accepts no push in these cases.
     is_refused_for_good = failure is not None and failure.cause in PERMANENT_REFUSALS

@@ -96,9 +96,9 @@ REVIEW = PublishedReview(commit="d" * 40, url="https://x/r", placed=2, in_body=1
 
 
 @pytest.mark.parametrize("cause", get_args(Cause))
-@pytest.mark.parametrize("publishable", ["", "comment", "folder"])
+@pytest.mark.parametrize("publishable", [None, "comment", "folder"])
 def test_every_cause_has_its_own_text_and_remedy(
-    cause: Cause, publishable: Literal["", "comment", "folder"]
+    cause: Cause, publishable: Literal["comment", "folder"] | None
 ) -> None:
     failure = RunFailure(kind="error", what="GitHub said so", next_step="allow it", cause=cause)
     body = comment_body(reports.report(failure=failure, publishable=publishable))
@@ -110,7 +110,7 @@ def test_every_cause_has_its_own_text_and_remedy(
     assert ("Exact error message" in body) is known
     assert ("ask again" in body) is (cause == "set_up")
     assert "**What next:** Allow it." in body and is_closed(body)
-    offered = publishable if cause != "proposal" else ""
+    offered = publishable if cause != "proposal" else None
     assert ("comment `@agent publish` to publish the change" in body) is (offered == "comment")
     assert ("`resolver publish DIR`" in body) is (offered == "folder")
 
@@ -179,12 +179,16 @@ def test_a_comment_says_what_happened_and_what_next(ending: Ending, words: list[
     ("error", "publishable", "next_step"),
     [
         (RunStopped("stopped by alice"), "comment", "comment `@agent publish`"),
-        (RunStopped("the comment was deleted", withdrawn=True), "", "don't need to do anything"),
-        (RunStopped("#12 was closed", "reopen it", withdrawn=True), "", "What next:** Reopen it."),
+        (RunStopped("the comment was deleted", withdrawn=True), None, "don't need to do anything"),
+        (
+            RunStopped("#12 was closed", "reopen it", withdrawn=True),
+            None,
+            "What next:** Reopen it.",
+        ),
     ],
 )
 def test_a_stopped_run_offers_only_what_is_still_wanted(
-    error: RunStopped, publishable: Literal["", "comment"], next_step: str
+    error: RunStopped, publishable: Literal["comment"] | None, next_step: str
 ) -> None:
     report = reports.report(failure=failure_from_error(error), publishable=publishable)
     body = comment_body(report.model_copy(update={"continues": True}))

@@ -329,7 +329,7 @@ def test_a_merge_that_an_interrupted_attempt_has_pushed_is_not_pushed_again(
     builder = branch.builder({"lines.py": f"ours\ntheirs\n{LINES}"}, signed_commits=signed_commits)
     first, again = publish_merge(builder), publish_merge(builder)
     assert (again.publication.how, again.publication.commit) == ("updated", branch.tip())
-    assert again.publication == first.publication and again.proposed_base == ""
+    assert again.publication == first.publication and again.proposed_base is None
     assert branch.parents() == [branch.head, main]
 
 

@@ -47,14 +47,14 @@ def requests_after(folder: Path, pushed: PushedChange) -> list[str]:
 @pytest.mark.parametrize(
     ("how", "base", "requests"),
     [
-        ("pushed", "", []),
-        ("updated", "", []),
+        ("pushed", None, []),
+        ("updated", None, []),
         ("unchanged", "main", []),
         ("separate", "main", ["open half into main"]),
     ],
 )
 def test_only_a_branch_of_its_own_gets_a_pull_request(
-    tmp_path: Path, how: PublicationMethod, base: str, requests: list[str]
+    tmp_path: Path, how: PublicationMethod, base: str | None, requests: list[str]
 ) -> None:
     pushed = PushedChange(Publication(branch="half", how=how), proposed_base=base)
     assert requests_after(tmp_path, pushed) == requests

@@ -122,5 +122,5 @@ def test_a_branch_that_may_not_be_pushed_to_is_refused_with_the_reason(
         refreshed(source, **settings)
     assert reason in refused.value.why
     assert refused.value.branch_exists is branch_exists
-    assert refused.value.next_step.startswith(next_step)
+    assert (refused.value.next_step or "").startswith(next_step)
     assert bool(refused.value.next_step) == bool(next_step)

@@ -122,15 +122,15 @@ def test_a_kept_change_can_be_published_unless_the_policy_would_refuse_it_with_a
         log.stream.add(sample.started())
         values = values_with_change.with_value(OpenedLog(log))
         refusal = RunFailure(kind="policy", what="a protected file", settings_decide=True)
-        assert publishing_route(values, refusal) == "", "the agent has not finished"
+        assert publishing_route(values, refusal) is None, "the agent has not finished"
         log.stream.add(AgentStateChanged(state=RunState.FINISHED))
     lasting = refusal.model_copy(update={"settings_decide": False})
     assert publishing_route(values, refusal) == "folder"
-    assert publishing_route(values, lasting) == ""
+    assert publishing_route(values, lasting) is None
     kept = replace(values, request=replace(values.request, can_be_continued=True))
     assert publishing_route(kept, refusal) == "comment"
     taken_back = RunFailure(kind="stopped", what="the comment was deleted", withdrawn=True)
-    assert publishing_route(kept, taken_back) == ""
+    assert publishing_route(kept, taken_back) is None
 
 
 def test_a_change_is_public_once_it_has_its_branch_and_its_pull_request(

@@ -47,10 +47,10 @@ class CheckConversations:
     repository: Repository
     own_login: str
 
-    def branch_tip(self, branch: str) -> str:
-        """Return the newest commit of the branch, "" if there is no such branch."""
+    def branch_tip(self, branch: str) -> str | None:
+        """Return the newest commit of the branch, None if there is no such branch."""
         with self.access.wrap_errors(f"look at {branch} of {self._name}", "contents: read"):
-            return find_or_create.branch_tips(self.repository, branch).get(branch, "")
+            return find_or_create.branch_tips(self.repository, branch).get(branch)
 
     def find_pull_request(self, branch: str) -> int | None:
         """Return the number of Resolver's open pull request from this branch, or None."""

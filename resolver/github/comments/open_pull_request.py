@@ -56,10 +56,10 @@ def request_review(
     return ()
 
 
-def _requester_login(actor: Actor, own_login: str) -> str:
-    """Return the requester's login, "" if it is a bot or Resolver's own account."""
+def _requester_login(actor: Actor, own_login: str) -> str | None:
+    """Return the requester's login, None if it is a bot or Resolver's own account."""
     is_known = actor.login and not actor.is_bot and not actor.login.endswith("[bot]")
-    return actor.login if is_known and actor.login.casefold() != own_login.casefold() else ""
+    return actor.login if is_known and actor.login.casefold() != own_login.casefold() else None
 
 
 def open_pull_request(

@@ -99,7 +99,7 @@ class GitHubPullRequestHeads:
                 branch=pull.head.ref,
                 head=pinned.head,
                 base_branch=pull.base.ref,
-                moved=pinned.moved,
+                moved=pinned.moved or "",
             )
 
     def _open_pulls(self, issue: int, prefix: str) -> list[GitHubPullRequest]:

@@ -102,8 +102,8 @@ class Report(FrozenModel):
     task: Task | None = None
     outcome: Outcome | None = None
     base: str = Field(default="", description="The commit that the work started from.")
-    repository_url: str = Field(
-        default="", description="Address of the repository's page; empty if it has none."
+    repository_url: str | None = Field(
+        default=None, description="Address of the repository's page, if it has one."
     )
     base_committed_at: datetime | None = Field(
         default=None, description="Commit date of the base; None if the requester saw that commit."
@@ -134,8 +134,10 @@ class Report(FrozenModel):
         exclude=True,
         description="Renders the folded trace with at most so many UTF-16 units.",
     )
-    log_url: str = Field(default="", description="Page where log and patch are kept, if any.")
-    page: str = Field(default="", description="Page that shows the whole trace, if any.")
+    log_url: str | None = Field(
+        default=None, description="Page where log and patch are kept, if any."
+    )
+    page: str | None = Field(default=None, description="Page that shows the whole trace, if any.")
     continues: bool = Field(
         default=False, description="True if a comment can continue the run from its log."
     )
@@ -143,8 +145,8 @@ class Report(FrozenModel):
     pending_approval: PendingApproval | None = Field(
         default=None, description="The action that waits for a person's approval, if there is one."
     )
-    publishable: Literal["", "comment", "folder"] = Field(
-        default="",
+    publishable: Literal["comment", "folder"] | None = Field(
+        default=None,
         description="How the stored change can be published: by comment, or from its folder.",
     )
     progress_comment_id: int | None = Field(

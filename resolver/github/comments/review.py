@@ -52,7 +52,7 @@ comments.
 """
 
 
-def review_body(report: Report, review: Review, page: str, refused: int = 0) -> str:
+def review_body(report: Report, review: Review, page: str | None, refused: int = 0) -> str:
     """Return the body of the review, at most 65,536 characters.
 
     `page` is the URL under which the files of the reviewed commit are shown. `refused` is how many
@@ -89,8 +89,8 @@ def remark_body(remark: Remark, number: int | None, forge_host: str) -> str:
         "review_comment.md.j2",
         text=_markdown(remark.body, number, MAX_REMARK_LENGTH, forge_host),
         severity=remark.severity,
-        suggestion=safe(suggestion_block(remark)),
-        code=safe(_as_code(remark)),
+        suggestion=safe(suggestion_block(remark) or ""),
+        code=safe(_as_code(remark) or ""),
     ).strip()
 
 
@@ -105,16 +105,16 @@ def is_applicable_suggestion(remark: Remark) -> bool:
     )
 
 
-def suggestion_block(remark: Remark) -> str:
-    """Return the suggestion as a block that GitHub can apply, "" if there is none."""
+def suggestion_block(remark: Remark) -> str | None:
+    """Return the suggestion as a block that GitHub can apply, None if there is none."""
     if remark.suggestion is None or not is_applicable_suggestion(remark):
-        return ""
+        return None
     return fenced(remark.suggestion, "suggestion")
 
 
-def _as_code(remark: Remark) -> str:
+def _as_code(remark: Remark) -> str | None:
     if remark.suggestion is None or is_applicable_suggestion(remark):
-        return ""
+        return None
     return fence(shorten_text(remark.suggestion, MAX_REMARK_LENGTH))
 
 
@@ -124,7 +124,7 @@ def _markdown(text: str, number: int | None, limit: int, host: str) -> Markup:
 
 
 def _body_remark(
-    remark: Remark, page: str, number: int | None, limit: int, host: str
+    remark: Remark, page: str | None, number: int | None, limit: int, host: str
 ) -> dict[str, Any]:
     """Return a comment of the review's body with its place, as a link if it has a page."""
     text = _markdown(remark.body, number, limit, host)

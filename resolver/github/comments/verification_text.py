@@ -34,7 +34,7 @@ def verification_values(report: Report, output_limit: int) -> dict[str, Any]:
     checks = verification.checks
     head = report.patch.commit or "" if report.patch else ""
     # The page of a commit in a fork is known by the publication only.
-    head_url = "" if report.publication.repository else report.repository_url
+    head_url = None if report.publication.repository else report.repository_url
     former = {name for check in checks for name in check.former}
     tests: dict[str, list[str]] = {"reproduction": list(verification.reproduction)}
     for kind in ("broken", "missing", "former", "failing", "known", "useless", "not_run"):
@@ -71,11 +71,11 @@ def _expectations(parts: Sequence[ChangedExpectation]) -> Markup:
     return safe(fence("\n".join(lines), "diff") if lines else "")
 
 
-def _page(repository_url: str, commit: str) -> str:
-    return f"{repository_url}/commit/{commit}" if repository_url and commit else ""
+def _page(repository_url: str | None, commit: str) -> str | None:
+    return f"{repository_url}/commit/{commit}" if repository_url and commit else None
 
 
-def _commit(commit: str, url: str) -> Markup:
+def _commit(commit: str, url: str | None) -> Markup:
     """Return the first digits of a commit, with a link to its page if it has one."""
     label = code(commit[:12])
-    return safe(f"[{label}]({url})") if label and _PAGE.fullmatch(url) else label
+    return safe(f"[{label}]({url})") if label and _PAGE.fullmatch(url or "") else label

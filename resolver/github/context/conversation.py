@@ -269,13 +269,13 @@ class Conversation:
     """An issue or pull request and what was said about it.
 
     viewer: the account of the token; None if GitHub does not say. repository: its present name,
-    OWNER/NAME. default_branch: "" if the repository has no commit. Threads and reviews are those of
-    a pull request.
+    OWNER/NAME. default_branch: None if the repository has no commit. Threads and reviews are those
+    of a pull request.
     """
 
     viewer: Viewer | None
     repository: str
-    default_branch: str
+    default_branch: str | None
     subject: Subject
     comments: ReadList[RemarkText]
     threads: ReadList[Thread]
@@ -310,7 +310,7 @@ class ConversationReader:
         return Conversation(
             viewer=Viewer.model_validate(viewer) if viewer else None,
             repository=repository["nameWithOwner"],
-            default_branch=branch["name"] if branch else "",
+            default_branch=branch["name"] if branch else None,
             subject=subject,
             comments=self._list("comments", RemarkText, row),
             threads=self._list("reviewThreads", Thread, row) if is_pull else ReadList(),

@@ -32,11 +32,11 @@ _REVIEW_KINDS = frozenset({TriggerKind.REVIEW_COMMENT, TriggerKind.REVIEW_SUBMIT
 class PinnedHead:
     """The commit of the pull request that is used.
 
-    moved: text for a person about pushes since the request, "" for none.
+    moved: text for a person about pushes since the request, None for none.
     """
 
     head: str
-    moved: str = ""
+    moved: str | None = None
 
 
 class _Account(ApiAnswer):

@@ -73,7 +73,7 @@ def read_pull(
         is_draft=bool(data.get("draft")),
         author=str(author.get("login") or "ghost"),
         association=str(data.get("author_association") or "NONE"),
-        moved=pinned.moved,
+        moved=pinned.moved or "",
         closes=tuple(_closed_issues(conversation, texts)),
         threads=_within_limit([*_threads(conversation, texts, path)], texts),
         reviews=tuple(_reviews(conversation.reviews.items, texts, f"{path}/{number}/reviews")),

@@ -64,7 +64,7 @@ def read_task(
     about can't be determined.
     """
     subject, name = conversation.subject, conversation.repository
-    _check_subject(conversation, trigger)
+    default_branch = _check_subject(conversation, trigger)
     texts, path = SeenTexts(trigger, own_login), f"{repository.url}/issues"
     subject_path = f"{path}/{subject.number}"
     snapshot = _issue_text(subject, texts, subject_path)
@@ -102,21 +102,22 @@ def read_task(
         pictures=_read_pictures(pictures, shown, texts),
         checks=checks,
         left_out=tuple(texts.left_out),
-        base_branch=pull.base_branch if pull else conversation.default_branch,
+        base_branch=pull.base_branch if pull else default_branch,
         pull=pull,
         source=f"{access.server_url.rstrip('/')}/{name}.git",
     )
 
 
-def _check_subject(conversation: Conversation, trigger: Trigger) -> None:
-    """Raise an error if nothing can be done here, or not what the request asks for."""
+def _check_subject(conversation: Conversation, trigger: Trigger) -> str:
+    """Return the default branch. Raise an error if nothing can be done here, or not what the
+    request asks for."""
     name, subject = conversation.repository, conversation.subject
     if name.casefold() != trigger.repository.casefold():
         raise ForgeError(
             f"{trigger.repository} has moved to {name}",
             "make the request there, or use the new name",
         )
-    if not conversation.default_branch:
+    if conversation.default_branch is None:
         raise ForgeError(f"{name} is empty", "push a first commit, then make the request again")
     if subject.closed:
         raise ForgeError(
@@ -128,6 +129,7 @@ def _check_subject(conversation: Conversation, trigger: Trigger) -> None:
             f"{name}#{subject.number} is an issue, and only a pull request can be {verb}",
             "ask for that on a pull request",
         )
+    return conversation.default_branch
 
 
 def comments_of(issue: Issue, since: datetime | None = None) -> Listing[IssueComment]:

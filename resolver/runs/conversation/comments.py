@@ -171,7 +171,7 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: Forge | None) -
         outcome=values.outcome,
         failure=failure,
         log=values.log,
-        publishable=publishing_route(values, failure) != "",
+        publishable=publishing_route(values, failure) is not None,
         comment_failed=comment.failed,
         outage=outage_of(values, failure, comment.cause),
         archived=recorded.is_log_archived,
