@@ -73,9 +73,9 @@ def payload(number: int) -> bytes:
     ).encode()
 
 
-def request_of(body: bytes, id: str) -> bytes:
+def request_of(body: bytes, id: str, secret: str = SECRET) -> bytes:
     """The whole request that delivers the body."""
-    digest = hmac.new(SECRET.encode(), body, hashlib.sha256).hexdigest()
+    digest = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
     head = (
         f"POST /webhook HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
         f"Content-Type: application/json\r\nX-GitHub-Event: issue_comment\r\n"

@@ -43,7 +43,9 @@ BENCHMARKS: dict[str, tuple[str, str, str]] = {
         "--megabytes 10 --sandboxes 2 --only ready",
     ),
     "torture_compare": ("Hard commands in one shell session", "--rex {rex}", ""),
+    "verifying": ("What the verification of a change adds", "--suite 60", "--suite 6"),
     "deliveries": ("Webhook deliveries under load", "200 20", "50 2"),
+    "burst": ("A burst of deliveries while the server is killed", "5000", "500"),
 }
 """For each script its title, and its arguments in full and quickly.
 

@@ -109,7 +109,7 @@ def test_a_request_that_was_taken_back_before_its_run_starts_is_refused_silently
 
 CLOSED = replace(STANDS, closed=True)
 REOPEN = "reopen #12, then ask again"
-PUBLISH = "reopen #12 and comment `@agent publish`"
+PUBLISH = "reopen #12 and comment `@agent publish`, or comment `@agent publish anyway`"
 
 
 @pytest.mark.parametrize(
@@ -118,6 +118,7 @@ PUBLISH = "reopen #12 and comment `@agent publish`"
         (Command.FIX, "fix it", REOPEN, PUBLISH),
         (Command.REVIEW, "", REOPEN, PUBLISH),
         (Command.PUBLISH, "", PUBLISH, PUBLISH),
+        (Command.PUBLISH, "Anyway", "", ""),
         (Command.QUESTION, "why?", "", ""),
     ],
 )

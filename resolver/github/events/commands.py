@@ -294,6 +294,7 @@ def _read(text: str, pull_request: bool) -> Instruction:
         or command in _WITH_TEXT
         or (command is Command.APPROVE and _is_action_number(rest))
         or (command is Command.DENY and bool(split_decision_number(rest)[0]))
+        or (command is Command.PUBLISH and argument.lower() == "anyway")
         or (command in _WITH_REASON and rest.startswith((".", ":", "!", "\n")))
     )
     if command is Command.UPDATE or (command is Command.REVIEW and argument):

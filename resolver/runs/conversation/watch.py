@@ -299,12 +299,19 @@ def find_withdrawal(trigger: Trigger, status: RequestStatus, policy: ListeningPo
     return event.withdrawal.format_map({"number": number, **dict(policy)})
 
 
+PUBLISH_ANYWAY = "anyway"
+"""What is written after "publish" to publish for an issue that is closed."""
+
+
 def is_closed_for(trigger: Trigger, status: RequestStatus) -> bool:
     """Return True if nothing is done for the request because its issue is closed.
 
     A question is answered all the same.
     """
-    return status.closed and trigger.command is not Command.QUESTION
+    is_insisting = (
+        trigger.command is Command.PUBLISH and trigger.instruction.lower() == PUBLISH_ANYWAY
+    )
+    return status.closed and trigger.command is not Command.QUESTION and not is_insisting
 
 
 def _policy_for_trigger(trigger: Trigger, settings: Settings, forge: Forge) -> ListeningPolicy:
@@ -398,4 +405,8 @@ def _step_for_closed(trigger: Trigger, settings: Settings) -> str:
     """Return what a person can do to get the result for a closed issue."""
     if trigger.command is not Command.PUBLISH:
         return f"reopen #{trigger.subject}, then ask again"
-    return f"reopen #{trigger.subject} and comment `{settings.mention} publish`"
+    command = f"{settings.mention} {trigger.command.value}"
+    return (
+        f"reopen #{trigger.subject} and comment `{command}`, or comment "
+        f"`{command} {PUBLISH_ANYWAY}`"
+    )

@@ -32,6 +32,7 @@ def granted(iterations: int = 0, budget: float = 0.0, time: float = 0.0) -> Exte
         ("continue\nuse pytest -x\nand be quick", Command.CONTINUE, "use pytest -x\nand be quick"),
         ("publish", Command.PUBLISH, ""),
         ("please publish.", Command.PUBLISH, ""),
+        ("publish anyway", Command.PUBLISH, "anyway"),
         ("ask explain the cache", Command.QUESTION, "explain the cache"),
     ],
 )
