@@ -141,18 +141,6 @@ def test_a_command_on_resolvers_pull_request_is_about_its_issue(
     assert issue_of_command(request, forge) == request
 
 
-def test_a_log_is_archived_in_the_repository(
-    github: GitHubServer, issue: Issue, tmp_path: Path
-) -> None:
-    result = ended(asked(tmp_path, issue))
-    archive_run_log(result, settings_for(github))
-    refs = archived(github)
-    assert refs == [f"{RUNS}/{issue.number}/{RUN}"]
-    git = github.repository(NAME).git
-    files = [git.text("ls-tree", "--name-only", ref).split() for ref in refs]
-    assert files == [["events.jsonl", "outcome.json"]] * len(refs)
-
-
 def test_a_log_that_cannot_be_archived_is_a_warning(
     github: GitHubServer, issue: Issue, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -176,64 +164,36 @@ def test_what_was_public_before_a_continued_run_stays_known(tmp_path: Path) -> N
         assert found.pull_request == PULL
 
 
-def test_a_stop_without_an_active_run_is_answered_once(
-    github: GitHubServer, issue: Issue, tmp_path: Path
-) -> None:
-    comment = github.add_comment(issue, "@agent stop", "alice")
-    trigger = triggered(github, comment)
-    forge = forge_for(github)
-    settings = settings_for(github, RESOLVER_PACE='{"command_interval": 0}')
-    host = run_request(tmp_path).host
-    handler = CommandHandler(forge, settings)
-    for _ in range(2):
-        handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
-        assert isinstance(handled, HandledCommand) and (handled.state, handled.exit_code) == (
-            "nothing",
-            0,
-        )
-    [result] = [c.body for c in issue.comments if c.author.login == BOT]
-    assert "No run is in progress" in result
-    assert [r.content for r in comment.reactions] == ["eyes"]
-
-
-def test_a_command_that_the_active_run_has_taken_is_not_answered(
-    github: GitHubServer, issue: Issue, tmp_path: Path
-) -> None:
-    """The run is in another job. It confirms the command by a reaction to the comment."""
-    trigger = triggered(github, github.add_comment(issue, "@agent stop", "alice"))
-    forge, host = forge_for(github), run_request(tmp_path).host
-    forge_for(github).confirm(trigger)
-    settings = settings_for(github, RESOLVER_PACE='{"command_interval": 0}')
-    handler = CommandHandler(forge, settings)
-    handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
-    assert isinstance(handled, HandledCommand) and (handled.state, handled.exit_code) == (
-        "taken",
-        0,
-    )
-    assert [c.author.login for c in issue.comments] == ["alice"]
-
-
 @pytest.mark.parametrize(
-    ("command", "answer"),
+    ("command", "is_taken", "answer"),
     [
-        ("approve", "No action is waiting for approval here"),
-        ("deny", "No action is waiting for approval here"),
-        ("publish", "nothing to publish"),
+        ("stop", False, "No run is in progress"),
+        ("stop", True, None),  # by the run in another job, which has added a reaction
+        ("approve", False, "No action is waiting for approval here"),
+        ("publish", False, "nothing to publish"),
     ],
 )
-def test_a_command_about_an_earlier_run_starts_nothing_where_there_is_none(
-    github: GitHubServer, issue: Issue, tmp_path: Path, command: str, answer: str
+def test_a_command_without_a_run_is_answered_once_and_starts_none(
+    github: GitHubServer,
+    issue: Issue,
+    tmp_path: Path,
+    command: str,
+    is_taken: bool,
+    answer: str | None,
 ) -> None:
     trigger = triggered(github, github.add_comment(issue, f"@agent {command}", "alice"))
     forge, host = forge_for(github), run_request(tmp_path).host
+    if is_taken:
+        forge.confirm(trigger)
     settings = settings_for(github, RESOLVER_PACE='{"command_interval": 0}')
-    handler = CommandHandler(forge, settings)
-    handled = handler.handle(trigger, RUN, RunsOfOtherJobs(forge, settings, host, RUN))
-    assert isinstance(handled, HandledCommand) and (handled.state, handled.exit_code) == (
-        "nothing",
-        0,
-    )
-    assert answer in issue.comments[-1].body
+    for _ in range(2):
+        targets = RunsOfOtherJobs(forge, settings, host, RUN)
+        handled = CommandHandler(forge, settings).handle(trigger, RUN, targets)
+        assert isinstance(handled, HandledCommand)
+        assert (handled.state, handled.exit_code) == ("taken" if is_taken else "nothing", 0)
+    answers = [c.body for c in issue.comments if c.author.login == BOT]
+    assert len(answers) == (answer is not None)
+    assert answer is None or answer in answers[0]
 
 
 def test_a_decision_about_the_waiting_action_of_an_archived_run_continues_it(

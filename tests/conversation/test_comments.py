@@ -2,9 +2,11 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from resolver.config.settings import Settings, load_settings
-from resolver.errors import ForgeError
 from resolver.github.comments.report import Report
 from resolver.models.run import Command, Publication, TriggerKind
 from resolver.runs.conversation.comments import (
@@ -12,54 +14,36 @@ from resolver.runs.conversation.comments import (
     conclude,
     start_progress_comment,
 )
-from resolver.runs.stages import RunRequest
 from tests.github import reports
 from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import executed_values, run_request
 
+ANSWERED = "https://github.com/octo/demo/issues/12#issuecomment-1"
+IN_THREAD = reports.trigger(kind=TriggerKind.REVIEW_COMMENT, command=Command.QUESTION)
 
-def has_progress_comment(
-    request: RunRequest, url: str | None = None, *, is_local: bool = False
-) -> bool:
-    forge = None if is_local else MemoryForge()
-    published = Publication(comment_url=url)
-    reporter = start_progress_comment(request, Settings(), published, forge)
+
+@pytest.mark.parametrize(
+    ("forge", "changes", "url", "has_comment"),
+    [
+        (MemoryForge(), {}, None, True),
+        (MemoryForge(), {"publish": False}, None, False),
+        (MemoryForge(), {}, ANSWERED, False),
+        (MemoryForge(), {"trigger": IN_THREAD}, None, False),
+        (None, {}, None, False),
+    ],
+)
+def test_a_run_has_a_progress_comment_where_nothing_else_has_the_answer(
+    tmp_path: Path,
+    forge: MemoryForge | None,
+    changes: dict[str, Any],
+    url: str | None,
+    has_comment: bool,
+) -> None:
+    request = replace(run_request(tmp_path), **changes)
+    reporter = start_progress_comment(request, Settings(), Publication(comment_url=url), forge)
     if reporter is not None:
         reporter.close()
-    return reporter is not None
-
-
-def test_a_run_has_one_unless_it_publishes_nothing_or_has_ended(tmp_path: Path) -> None:
-    request = run_request(tmp_path)
-    assert has_progress_comment(request)
-    assert not has_progress_comment(replace(request, publish=False))
-    final_comment = "https://github.com/octo/demo/issues/12#issuecomment-1"
-    assert not has_progress_comment(request, url=final_comment)
-
-
-def test_there_is_none_where_no_issue_or_another_conversation_has_the_answer(
-    tmp_path: Path,
-) -> None:
-    request = run_request(tmp_path)
-    assert not has_progress_comment(request, is_local=True)
-    trigger = reports.trigger(kind=TriggerKind.REVIEW_COMMENT, command=Command.QUESTION)
-    assert not has_progress_comment(replace(request, trigger=trigger))
-
-
-class LockedForge(MemoryForge):
-    """A forge whose issue is locked."""
-
-    def comment(self, report: Report, seconds: float | None = None) -> str:
-        error = ForgeError("the issue is locked", "unlock it")
-        error.cause = "locked"
-        raise error
-
-
-def test_a_result_that_can_not_be_posted_is_a_warning_of_the_report(tmp_path: Path) -> None:
-    values = executed_values(run_request(tmp_path))
-    result = conclude(values, Conclusion(), LockedForge(tmp_path / "issue.md", "main"))
-    words = "The result could not be posted on GitHub: the issue is locked"
-    assert result.exit_code == 0 and words in result.report.warnings
+    assert (reporter is not None) is has_comment
 
 
 class PatientForge(MemoryForge):

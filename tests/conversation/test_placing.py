@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from resolver.errors import ForgeError
 from resolver.github.events.checks import check_key
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.text.markers import Ending, run_marker
@@ -96,12 +95,6 @@ def test_somebody_elses_issue_with_our_marker_is_not_ours(server: GitHubServer) 
     assert number(server, failed(server)) == 3
 
 
-def test_a_closed_issue_is_over(server: GitHubServer) -> None:
-    first = number(server, failed(server))
-    server.repository(NAME).issues[first].state = "closed"
-    assert number(server, failed(server)) != first
-
-
 def test_while_our_fix_is_open_nothing_is_begun(server: GitHubServer) -> None:
     first = number(server, failed(server))
     pull = our_pull(server, body=run_marker("k", Ending.PULL_REQUEST, first, "20260101-000000-aa"))
@@ -175,12 +168,6 @@ def test_a_run_that_was_cut_off_finds_its_place_again_whatever_it_has_done(
     assert number(server, failed(server), is_rerun=True) == first
 
 
-def test_a_check_that_cannot_be_placed_is_an_error(server: GitHubServer) -> None:
-    server.fail_next("GET", "/matching-refs/", 404)
-    with pytest.raises(ForgeError, match="look at main"):
-        place(server, failed(server))
-
-
 @pytest.mark.parametrize("on_pull", [True, False])
 def test_a_dispatch_learns_whether_its_number_is_a_pull_request(
     server: GitHubServer, on_pull: bool
@@ -190,8 +177,3 @@ def test_a_dispatch_learns_whether_its_number_is_a_pull_request(
     found = place(server, failed(server, kind=TriggerKind.DISPATCHED, **changes))
     assert isinstance(found, Trigger)
     assert found.is_pull_request is on_pull
-
-
-def test_a_dispatch_about_nothing_is_left_to_its_run_to_tell_of(server: GitHubServer) -> None:
-    trigger = failed(server, kind=TriggerKind.DISPATCHED, number=77)
-    assert place(server, trigger) == trigger

@@ -4,14 +4,16 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from resolver.events.log import dump_line
 from resolver.events.observations import AgentStateChanged
-from resolver.models.run import Command, RunState, Trigger
+from resolver.models.run import Command, RunState
 from resolver.runs.conversation.commands import find_run_to_continue
-from resolver.storage.earlier_runs import BUNDLE, CHANGE, EVENTS, OUTCOME, EarlierRun
+from resolver.storage import earlier_runs
+from resolver.storage.earlier_runs import BUNDLE, EVENTS, OUTCOME, EarlierRun
 from tests.github import reports
 from tests.trace import sample
 
@@ -53,101 +55,73 @@ class Conversations:
         ]
         (folder / EVENTS).write_text("".join(f"{dump_line(event)}\n" for event in events))
         (folder / OUTCOME).write_text(json.dumps({"branch": branch or None}))
-        for name in (CHANGE, BUNDLE) if has_change else ():
+        for name in (earlier_runs.CHANGE, BUNDLE) if has_change else ():
             (folder / name).write_bytes(b"x")
         self._runs.setdefault(number, []).append(EarlierRun(run, folder / EVENTS, folder / OUTCOME))
 
-    def found(self, command: Command) -> tuple[int | None, str]:
-        """Return the conversation and the run that a comment on the pull request continues."""
-        trigger, earlier = find_run_to_continue(on_pull(command), "run-9", self)
-        return trigger.subject, earlier.run if earlier else ""
+
+CHANGE = {"has_change": True}
+ANSWER, REVIEW = {"command": Command.QUESTION}, {"command": Command.REVIEW}
+PUBLIC = {"branch": "agent/issue-12-it-breaks"}
+Kept = tuple[int, str, dict[str, Any]]
 
 
-def on_pull(command: Command) -> Trigger:
-    return reports.trigger(number=PULL, issue=ISSUE, is_pull_request=True, command=command)
-
-
-@pytest.fixture
-def conversations(tmp_path: Path) -> Conversations:
-    return Conversations(tmp_path)
-
-
+@pytest.mark.parametrize(
+    ("command", "kept", "number", "run"),
+    [
+        (Command.CONTINUE, [], ISSUE, None),
+        (Command.CONTINUE, [(ISSUE, "1", {})], ISSUE, "1"),
+        (Command.CONTINUE, [(ISSUE, "1", {}), (PULL, "2", {})], PULL, "2"),
+        (Command.CONTINUE, [(ISSUE, "1", {}), (PULL, "2", {}), (ISSUE, "3", {})], ISSUE, "3"),
+        # Ids have the time of the request, and a server starts requests in an order of its own.
+        (Command.CONTINUE, [(ISSUE, "3", {}), (PULL, "1", {})], PULL, "1"),
+        # A review of the pull request, or an answer on it, is no work to continue.
+        (Command.CONTINUE, [(ISSUE, "1", {}), (PULL, "2", ANSWER)], ISSUE, "1"),
+        (
+            Command.CONTINUE,
+            [(ISSUE, "1", {}), (PULL, "2", {"command": Command.REVIEW})],
+            ISSUE,
+            "1",
+        ),
+        (Command.PUBLISH, [(PULL, "1", CHANGE), (ISSUE, "2", ANSWER)], PULL, "1"),
+        # A later run of either conversation has published.
+        (Command.PUBLISH, [(PULL, "1", CHANGE), (ISSUE, "2", PUBLIC)], ISSUE, None),
+    ],
+)
 def test_on_a_pull_request_the_newest_work_of_both_conversations_is_continued(
-    conversations: Conversations,
+    tmp_path: Path, command: Command, kept: list[Kept], number: int, run: str | None
 ) -> None:
-    conversations.add(ISSUE, "run-1")
-    assert conversations.found(Command.CONTINUE) == (ISSUE, "run-1")
-    trigger, _ = find_run_to_continue(on_pull(Command.CONTINUE), "run-9", conversations)
-    assert trigger == on_pull(Command.CONTINUE)
-    conversations.add(PULL, "run-2")
-    assert conversations.found(Command.CONTINUE) == (PULL, "run-2")
-    conversations.add(ISSUE, "run-3")
-    assert conversations.found(Command.CONTINUE) == (ISSUE, "run-3")
+    conversations = Conversations(tmp_path)
+    for conversation, earlier, changes in kept:
+        conversations.add(conversation, earlier, **changes)
+    asked = reports.trigger(number=PULL, issue=ISSUE, is_pull_request=True, command=command)
+    trigger, found = find_run_to_continue(asked, "run-9", conversations)
+    assert (trigger.subject, found.run if found else None) == (number, run)
 
 
-def test_the_newest_work_is_that_which_ended_last_whatever_its_id(
-    conversations: Conversations,
+@pytest.mark.parametrize(
+    ("command", "kept", "run"),
+    [
+        (Command.CONTINUE, [(ISSUE, "1", {}), (PULL, "2", {})], "1"),
+        (Command.PUBLISH, [], None),
+        (Command.PUBLISH, [(ISSUE, "1", CHANGE), (ISSUE, "2", ANSWER)], "1"),
+        (Command.PUBLISH, [(ISSUE, "1", CHANGE), (ISSUE, "2", PUBLIC)], None),
+    ],
+)
+def test_on_the_issue_only_its_own_work_is_continued(
+    tmp_path: Path, command: Command, kept: list[Kept], run: str | None
 ) -> None:
-    """A server starts requests in an order of its own, and ids have the time of the request."""
-    conversations.add(ISSUE, "run-3")
-    conversations.add(PULL, "run-1")
-    assert conversations.found(Command.CONTINUE) == (PULL, "run-1")
-    conversations.add(ISSUE, "run-2")
-    assert conversations.found(Command.CONTINUE) == (ISSUE, "run-2")
+    conversations = Conversations(tmp_path)
+    for conversation, earlier, changes in kept:
+        conversations.add(conversation, earlier, **changes)
+    asked = reports.trigger(number=ISSUE, command=command)
+    trigger, found = find_run_to_continue(asked, "run-9", conversations)
+    assert (trigger, found.run if found else None) == (asked, run)
 
 
-def test_on_the_issue_only_its_own_work_is_continued(conversations: Conversations) -> None:
-    conversations.add(ISSUE, "run-1")
-    conversations.add(PULL, "run-2")
-    trigger = reports.trigger(number=ISSUE, command=Command.CONTINUE)
-    found, earlier = find_run_to_continue(trigger, "run-9", conversations)
-    assert found == trigger and earlier is not None and earlier.run == "run-1"
-
-
-@pytest.mark.parametrize("answer", [Command.REVIEW, Command.QUESTION])
-def test_a_review_of_the_pull_request_is_no_work_to_continue(
-    conversations: Conversations, answer: Command
-) -> None:
-    conversations.add(ISSUE, "run-1")
-    conversations.add(PULL, "run-2", answer)
-    assert conversations.found(Command.CONTINUE) == (ISSUE, "run-1")
-
-
-def test_a_review_is_continued_where_it_was_asked_for(conversations: Conversations) -> None:
-    conversations.add(PULL, "run-1", Command.REVIEW)
-    trigger = reports.trigger(number=PULL, is_pull_request=True, command=Command.CONTINUE)
-    found, earlier = find_run_to_continue(trigger, "run-9", conversations)
-    assert found == trigger and earlier is not None and earlier.run == "run-1"
-
-
-def test_on_the_issue_a_kept_change_is_published_after_a_question_and_once(
-    conversations: Conversations,
-) -> None:
-    publish = reports.trigger(number=ISSUE, command=Command.PUBLISH)
-    assert find_run_to_continue(publish, "run-9", conversations) == (publish, None)
-    conversations.add(ISSUE, "run-1", has_change=True)
-    conversations.add(ISSUE, "run-2", Command.QUESTION)
-    _, earlier = find_run_to_continue(publish, "run-9", conversations)
-    assert earlier is not None and earlier.run == "run-1"
-    conversations.add(ISSUE, "run-3", branch="agent/12-x")
-    assert find_run_to_continue(publish, "run-9", conversations)[1] is None, "it is published"
-
-
-def test_a_kept_change_of_the_pull_request_is_published_after_a_question_on_the_issue(
-    conversations: Conversations,
-) -> None:
-    conversations.add(PULL, "run-1", has_change=True)
-    conversations.add(ISSUE, "run-2", Command.QUESTION)
-    assert conversations.found(Command.PUBLISH) == (PULL, "run-1")
-
-
-def test_a_kept_change_is_not_published_past_later_work_of_the_other_conversation(
-    conversations: Conversations,
-) -> None:
-    conversations.add(PULL, "run-1", has_change=True)
-    conversations.add(ISSUE, "run-2", branch="agent/issue-12-it-breaks")
-    assert conversations.found(Command.PUBLISH)[1] == ""
-
-
-def test_where_nothing_was_done_there_is_nothing_to_continue(conversations: Conversations) -> None:
-    assert conversations.found(Command.CONTINUE)[1] == ""
+def test_a_review_is_continued_where_it_was_asked_for(tmp_path: Path) -> None:
+    conversations = Conversations(tmp_path)
+    conversations.add(PULL, "1", Command.REVIEW)
+    asked = reports.trigger(number=PULL, is_pull_request=True, command=Command.CONTINUE)
+    trigger, found = find_run_to_continue(asked, "run-9", conversations)
+    assert trigger == asked and found is not None and found.run == "1"

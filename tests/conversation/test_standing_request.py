@@ -8,15 +8,12 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.controller.control import Control
 from resolver.errors import ForgeError, Refused, RunStopped
 from resolver.models.request_status import RequestStatus, RequestText
 from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.conversation.watch import (
-    CommentWatch,
     require_open_request,
     require_standing_request,
-    watch_comments,
 )
 from resolver.runs.stages import RunRequest
 from tests.github import reports
@@ -57,14 +54,6 @@ def error(cause: str) -> ForgeError:
 @pytest.fixture
 def request_for_run(tmp_path: Path) -> RunRequest:
     return run_request(tmp_path)
-
-
-def test_a_result_is_published_only_if_the_request_still_stands(
-    request_for_run: RunRequest,
-) -> None:
-    require_standing_request(request_for_run, SETTINGS, forge(STANDS))
-    with pytest.raises(RunStopped, match="was deleted while the run was working"):
-        require_standing_request(request_for_run, SETTINGS, forge(DELETED))
 
 
 def test_a_result_waits_for_a_github_that_is_down_and_for_no_other_error(
@@ -178,16 +167,3 @@ def test_a_request_that_was_edited_is_named_in_the_result(
     assert len(notices) == bool(edited)
     for notice in notices:
         assert notice.startswith(f"The {edited} with the request was edited after it was made.")
-
-
-@pytest.mark.parametrize(("seconds", "is_watched"), [(0.0, False), (0.001, True)])
-def test_comments_are_polled_only_with_an_interval(seconds: float, is_watched: bool) -> None:
-    opened: list[str] = []
-
-    def open_forge() -> Any:
-        opened.append("forge")
-
-    watch = CommentWatch(reports.trigger(), Control(), open_forge, [], SETTINGS, seconds)
-    with watch_comments(watch):
-        pass
-    assert opened == (["forge"] if is_watched else [])

@@ -16,10 +16,16 @@ from resolver.controller.control import (
     Pause,
     Request,
     Resume,
+    Stop,
 )
 from resolver.errors import NotAllowed, Refused
 from resolver.models.run import Actor, Command, Extension, Trigger
-from resolver.runs.conversation.watch import STEERING_COMMANDS, CommentWatch, authorize_steering
+from resolver.runs.conversation.watch import (
+    STEERING_COMMANDS,
+    CommentWatch,
+    authorize_steering,
+    control_requests,
+)
 from tests.github import reports
 from tests.github.test_github_reading import forge_for, issue, triggered
 from tests.parts.github import GitHubServer
@@ -82,21 +88,6 @@ def test_comments_pause_a_run_and_continue_it_with_more_and_a_message(watched: W
     ]
 
 
-def test_what_follows_a_control_word_reaches_the_run_at_once_or_after_the_pause(
-    watched: Watched,
-) -> None:
-    watched.poll(
-        watched.say("@agent stop, use the sqlite backend instead"),
-        watched.say("@agent pause. The schema changes"),
-        lambda: None,
-    )
-    assert watched.take_all() == [
-        MessageToAgent("stop, use the sqlite backend instead", "alice"),
-        MessageToAgent("The schema changes", "alice"),
-        Pause(by="alice"),
-    ]
-
-
 def test_a_command_is_confirmed_when_the_run_has_taken_it(watched: Watched) -> None:
     """One that comes too late is left to the job that its comment has started."""
     watched.poll(watched.say("@agent pause"), watched.take_all, watched.say("@agent resume"))
@@ -106,20 +97,21 @@ def test_a_command_is_confirmed_when_the_run_has_taken_it(watched: Watched) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "request_type", "said"),
+    ("command", "text", "expected"),
     [
-        ("@agent approve", Approve, ""),
-        ("@agent deny: leave it alone", Deny, "leave it alone"),
+        (Command.STOP, "wrong file", [Stop(by="alice", reason="wrong file")]),
+        (Command.PAUSE, "Wait", [MessageToAgent("Wait", "alice"), Pause(by="alice")]),
+        (Command.RESUME, "", [Resume(by="alice")]),
+        (Command.APPROVE, "", [Approve(by="alice", at=reports.WHEN)]),
+        (Command.DENY, "leave it", [Deny(by="alice", at=reports.WHEN, reason="leave it")]),
+        (Command.FIX, "more", []),
     ],
 )
-def test_a_decision_reaches_the_run_that_waits(
-    watched: Watched, text: str, request_type: type[Approve | Deny], said: str
+def test_a_command_stands_for_requests_to_the_run(
+    command: Command, text: str, expected: list[Request]
 ) -> None:
-    watched.poll(watched.say(text), lambda: None)
-    [request] = watched.take_all()
-    assert isinstance(request, request_type) and request.by == "alice"
-    assert getattr(request, "reason", "") == said
-    assert request.at == watched.said[0].created_at
+    trigger = sent_by("alice", command).model_copy(update={"instruction": text})
+    assert control_requests(trigger) == expected
 
 
 def test_what_was_said_in_the_second_before_the_request_is_not_for_its_run(
