@@ -31,60 +31,48 @@ class EarlierWorkForge(MemoryForge):
         return self._publication
 
 
-@pytest.fixture
-def request_on_issue(tmp_path: Path) -> RunRequest:
-    return run_request(tmp_path)
+ADDED = PUBLISHED.model_copy(update={"how": "added"})
 
 
-def resumed(request: RunRequest) -> RunRequest:
-    request.output.log.write_text("{}\n")
-    return replace(request, resume=True)
-
-
-def test_a_new_run_leaves_published_work_as_it_is(
-    request_on_issue: RunRequest, tmp_path: Path
+@pytest.mark.parametrize(
+    ("find", "publication", "kind", "expected"),
+    [
+        (find_finished_work, PUBLISHED, "new", "earlier"),
+        (find_finished_work, PUBLISHED, "resumed", "its own"),
+        # A commit on an existing branch is found again when it is pushed.
+        (find_finished_work, ADDED, "resumed", None),
+        (find_finished_work, PUBLISHED, "dry", None),
+        (find_finished_work, None, "new", None),
+        (find_pushed_work, ADDED, "new", "earlier"),
+        (find_pushed_work, ADDED, "resumed", None),
+        (find_pushed_work, ADDED, "dry", None),
+    ],
+)
+def test_published_work_is_taken_over_and_a_resumed_run_publishes_what_is_missing(
+    tmp_path: Path,
+    find: Callable[[RunRequest, Forge], PublishedRun | None],
+    publication: Publication | None,
+    kind: str,
+    expected: str | None,
 ) -> None:
-    found = find_finished_work(request_on_issue, EarlierWorkForge(tmp_path, PUBLISHED))
-    assert found is not None and found.is_earlier and found.publication.repeated
-
-
-def test_a_resumed_run_publishes_what_is_missing(
-    request_on_issue: RunRequest, tmp_path: Path
-) -> None:
-    request, forge = resumed(request_on_issue), EarlierWorkForge(tmp_path, PUBLISHED)
-    found = find_finished_work(request, forge)
-    assert found is not None and not found.is_earlier and not found.publication.repeated
-
-
-def test_a_resumed_run_looks_for_a_commit_on_an_existing_branch_again_when_it_pushes(
-    request_on_issue: RunRequest, tmp_path: Path
-) -> None:
-    added = EarlierWorkForge(tmp_path, PUBLISHED.model_copy(update={"how": "added"}))
-    assert find_finished_work(resumed(request_on_issue), added) is None
+    request = replace(run_request(tmp_path), resume=kind == "resumed", publish=kind != "dry")
+    if request.resume:
+        request.output.log.write_text("{}\n")
+    found = find(request, EarlierWorkForge(tmp_path, publication))
+    assert (found is None) is (expected is None)
+    if found is not None:
+        is_earlier = expected == "earlier"
+        assert (found.is_earlier, found.publication.repeated) == (is_earlier, is_earlier)
+        assert found.warnings == ()
 
 
 @pytest.mark.parametrize("find", [find_finished_work, find_pushed_work])
 def test_replies_of_a_review_that_may_be_missing_are_pointed_out(
-    request_on_issue: RunRequest,
-    tmp_path: Path,
-    find: Callable[[RunRequest, Forge], PublishedRun | None],
+    tmp_path: Path, find: Callable[[RunRequest, Forge], PublishedRun | None]
 ) -> None:
-    kind = TriggerKind.REVIEW_COMMENT
-    trigger = request_on_issue.trigger.model_copy(update={"kind": kind})
-    request = replace(request_on_issue, trigger=trigger)
-    found = find(request, EarlierWorkForge(tmp_path, PUBLISHED))
+    request = run_request(tmp_path)
+    trigger = request.trigger.model_copy(update={"kind": TriggerKind.REVIEW_COMMENT})
+    found = find(replace(request, trigger=trigger), EarlierWorkForge(tmp_path, PUBLISHED))
     assert found is not None and found.is_earlier
     [warning] = found.warnings
     assert "some of them may not have a reply" in warning
-
-
-def test_a_commit_without_a_final_comment_is_used_unless_the_run_is_resumed_or_dry(
-    request_on_issue: RunRequest, tmp_path: Path
-) -> None:
-    added = PUBLISHED.model_copy(update={"how": "added"})
-    forge = EarlierWorkForge(tmp_path, added)
-    found = find_pushed_work(request_on_issue, forge)
-    assert found is not None and found.is_earlier and found.publication.repeated
-    assert found.warnings == ()
-    assert find_pushed_work(replace(request_on_issue, publish=False), forge) is None
-    assert find_pushed_work(resumed(request_on_issue), forge) is None

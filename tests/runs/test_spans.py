@@ -27,7 +27,7 @@ from resolver.runs.common import environment_secrets
 from resolver.runs.spans import RunSpans
 from resolver.security.redaction import Redactor
 from tests.github import reports
-from tests.parts.collector import Collector, attributes_of
+from tests.parts.collector import Collector
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, make_checkout
 
@@ -172,18 +172,11 @@ def test_a_run_arrives_at_the_collector_as_one_trace(
     model_endpoint.script(bash(f"echo {SECRET}; exit 3"), bash("cat missing"))
     limited = command_line.call_resolve(checkout, "--max-iterations", "2", **environment)
     assert limited.exit_code == 4, limited.stderr
-    [root] = [span for span in collector.spans if not span.parent_span_id]
-    assert {"sandbox", "chat openai/scripted"} <= {span.name for span in collector.spans}
-    attributes = attributes_of(root)
-    assert attributes["resolver.state"] == "limit" and attributes["error.type"] == "limit"
-    assert {span.trace_id for span in collector.spans} == {root.trace_id}
-    tools = [attributes_of(span) for span in collector.spans if "execute_bash" in span.name]
-    assert [tool["process.exit.code"] for tool in tools] == [3, 1]
-    assert limited.outcome["traceparent"].split("-")[1] == root.trace_id.hex()
+    exported = b"".join(collector.bodies)
+    for name in ("invoke_agent resolver", "execute_tool execute_bash", "chat openai/scripted"):
+        assert name.encode() in exported, name
+    trace = bytes.fromhex(limited.outcome["traceparent"].split("-")[1])
+    assert trace in exported and b"service.name" in exported
     assert {headers["x-key"] for headers in collector.headers} == {SECRET}
-    everything = b"".join(collector.bodies) + limited.everything
-    assert SECRET.encode() not in everything
-    assert b"cat missing" not in b"".join(collector.bodies), "content is not exported"
-    resource = collector.exports[-1].resource_spans[0].resource
-    names = {attribute.key: attribute.value.string_value for attribute in resource.attributes}
-    assert names["service.name"] == "resolver"
+    assert SECRET.encode() not in exported + limited.everything
+    assert b"cat missing" not in exported, "content is not exported"

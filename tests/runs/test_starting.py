@@ -19,19 +19,6 @@ def events(scenario: Scenario) -> Events:
     return Events(scenario.github, REPOSITORY)
 
 
-def test_a_dispatch_by_somebody_who_may_not_is_refused(scenario: Scenario, events: Events) -> None:
-    payload = events.by_program("zoe", issue=scenario.issue.number)
-    done = scenario.action(payload, "repository_dispatch")
-    assert done.exit_code == 5
-    assert scenario.outputs()["state"] == "refused"
-    assert "::error title=Resolver::zoe has no write access" in done.stdout
-    assert "zoe has no write access" in scenario.summary()
-    assert not scenario.work_done()
-    assert not [request for request in scenario.github.requests if request.kind == "git"]
-    [comment] = scenario.bot_comments()
-    assert "zoe has no write access" in comment
-
-
 @pytest.mark.parametrize(
     ("name", "given", "why"),
     [

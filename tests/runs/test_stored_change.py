@@ -40,12 +40,6 @@ def stored(tmp_path: Path) -> ExecutionRequest:
     )
 
 
-def test_a_stored_change_is_the_result(stored: ExecutionRequest, log: RunLog) -> None:
-    result = execute(stored, log)
-    assert stored.change is not None and result.patch.tree == stored.change.tree
-    assert "new.txt" in {file.path for file in result.patch.files}
-
-
 @pytest.mark.attack
 def test_a_bundle_that_was_tampered_with_is_refused(stored: ExecutionRequest, log: RunLog) -> None:
     """The kept change of a run is damaged before it is published: refused."""

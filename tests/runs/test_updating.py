@@ -4,8 +4,57 @@ Whole runs, because the merge that is begun on the host, resolved in the sandbox
 host again has to be one merge on the branch.
 """
 
-from tests.parts.runs import bash, finish
-from tests.runs.test_pulls import LINES, UPSTREAM, PullScenario, right
+from typing import Any
+
+from tests.parts.github import GitHubServer
+from tests.parts.github_server.state import Issue
+from tests.parts.model_endpoint import ModelEndpoint
+from tests.parts.runs import CommandLine, Ended, bash, finish
+from tests.runs.scenario import Scenario
+
+UPSTREAM = "octo/calc"
+LINES = "".join(f"# line {n}\n" for n in range(1, 31))
+
+
+class PullScenario(Scenario):
+    """A pull request of the maintainer `mona`, from a branch of the same repository."""
+
+    def __init__(self, github: GitHubServer, line: CommandLine, endpoint: ModelEndpoint) -> None:
+        super().__init__(github, line, endpoint)
+        self.token = github.token_for("resolver-bot")
+        line.environment["GITHUB_TOKEN"] = self.token
+        line.environment["RESOLVER_PACE"] = '{"command_interval": 0.2, "write_interval": 0}'
+        github.commit(UPSTREAM, "main", {"lines.py": LINES})
+        self.head = github.commit(
+            UPSTREAM, "half", {"half.py": "def half(x):\n    return x // 2\n"}, "Add half()", "mona"
+        )
+        self.pull: Issue = github.create_pull(UPSTREAM, "half", "Add half()", "", author="mona")
+
+    def ask(self, text: str, **environment: str) -> Ended:
+        return self.action(self.event(text), **environment)
+
+    def event(self, text: str = "@agent please make it divide") -> dict[str, Any]:
+        self.github.advance(5)
+        return self.github.event_issue_comment(self.github.add_comment(self.pull, text, "mona"))
+
+    def own_comments(self) -> list[str]:
+        return [c.body for c in self.pull.comments if c.author.login == "resolver-bot"]
+
+    def tip(self) -> str:
+        return self.git("rev-parse", "refs/heads/half")
+
+    def git(self, *args: str) -> str:
+        return str(self.repository.git.text(*args))
+
+    @property
+    def prompt(self) -> str:
+        body = self.endpoint.requests[0].body
+        return "\n".join(str(m["content"]) for m in body["messages"])
+
+
+def right(done: Ended) -> None:
+    assert done.exit_code == 0, done.stdout + done.stderr
+
 
 OURS = LINES.replace("# line 10\n", "# ten, as the pull request says\n")
 THEIRS = LINES.replace("# line 10\n", "# ten, as main says\n")
@@ -33,18 +82,6 @@ class UpdateScenario(PullScenario):
 
 
 SCENARIO = UpdateScenario
-
-
-def test_a_clean_merge_is_done_without_a_model(scenario: UpdateScenario) -> None:
-    """A whole run, because no model may be asked; test_commands.py has the other requests."""
-    main = scenario.github.commit(UPSTREAM, "main", {"new.py": "x = 1\n", WORKFLOW: "on: push\n"})
-    right(scenario.ask("@agent update"))
-    assert scenario.parents() == [scenario.head, main]
-    assert scenario.git("rev-parse", "half^{tree}") == scenario.merge_tree(scenario.head, main)
-    assert scenario.endpoint.requests == []
-    [comment] = scenario.own_comments()
-    assert "Resolver merged `main` into `half`" in comment and "no conflict" in comment
-    assert scenario.git("log", "-1", "--format=%s", "half") == "Merge branch 'main' into half"
 
 
 def test_conflicts_are_resolved_and_become_a_merge_commit(scenario: UpdateScenario) -> None:
