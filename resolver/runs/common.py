@@ -191,7 +191,7 @@ def trigger_for_target(
     settings: Settings,
     event: str,
     payload: Mapping[str, Any],
-    own_login: str = "",
+    own_login: str | None = None,
     arrival: DispatchSource | None = None,
 ) -> Trigger | IgnoredEvent:
     """Return the trigger that a GitHub event stands for, by the settings' mention, label and lists.
@@ -200,15 +200,17 @@ def trigger_for_target(
     arrival: see `parse_github_event`.
     """
     policy = listening_policy(settings)
-    login = settings.bot_login or own_login
-    policy = policy.model_copy(update={"bot_login": login})
+    if own_login and not settings.bot_login:
+        policy = policy.model_copy(update={"bot_login": own_login})
     return parse.parse_github_event(event, payload, policy, arrival)
 
 
-def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: RunHost) -> str:
+def own_login(
+    settings: Settings, event: str, payload: Mapping[str, Any], host: RunHost
+) -> str | None:
     """Return Resolver's login, asked from GitHub if the event can't be understood without it.
 
-    Returns the login of the settings otherwise, and "" if GitHub does not answer.
+    Returns the login of the settings otherwise, and None if GitHub does not answer.
     """
     if settings.bot_login or not parse.needs_own_login(event, payload):
         return settings.bot_login
@@ -218,7 +220,7 @@ def own_login(settings: Settings, event: str, payload: Mapping[str, Any], host: 
         return github_forge(settings, name, host).whoami()
     except ResolverError as error:
         logger.warning("Resolver's own login could not be determined: %s", error.what)
-        return ""
+        return None
 
 
 class RewritingFormatter(logging.Formatter):

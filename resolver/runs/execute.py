@@ -90,7 +90,7 @@ class ExecutionRequest:
     approval_requester: how a person is asked to approve an action.
     change: the change that an earlier attempt exported; with it the work is done.
     feedback: called with a finished change; returns the message with which the change goes back to
-        the agent for correction, "" if the work is done.
+        the agent for correction, None if the work is done.
     on_output: receives the output of a command while it runs; see `Runtime`.
     """
 
@@ -100,7 +100,7 @@ class ExecutionRequest:
     max_limits: RunLimits
     approval_requester: ApprovalRequester = field(default_factory=ApprovalRequester)
     change: ExportedChange | None = None
-    feedback: Callable[[Patch], str] = lambda _: ""
+    feedback: Callable[[Patch], str | None] = lambda _: None
     on_output: OnOutput | None = None
 
 
@@ -218,19 +218,19 @@ def _find_feedback(
     patch: Patch,
     change: ExportedChange,
     log: RunLog,
-) -> str:
-    """Return the message that sends the change back to the agent; "" if the work is done."""
+) -> str | None:
+    """Return the message that sends the change back to the agent; None if the work is done."""
     inner = _inner_repositories(patch, change)
     if outcome.state is not RunState.FINISHED or (patch.is_empty and not inner):
-        return ""
+        return None
     reached = find_reached_limit(log.state, request.prepared.request.now())
     if reached is not None or not _can_reply(request, log):
-        return ""
+        return None
     if inner:
         text = render("agent/inner_repository.md.j2", paths=inner, finished=True).strip()
         if not any(isinstance(e, Message) and e.content == text for e in log.state.events):
             return text
-    return "" if patch.is_empty else request.feedback(patch)
+    return None if patch.is_empty else request.feedback(patch)
 
 
 def _inner_repositories(patch: Patch, change: ExportedChange) -> tuple[str, ...]:

@@ -166,7 +166,7 @@ def build_outcome_file(
     publication: Publication | None = None,
     earlier: Publication | None = None,
     verification: Verification | None = None,
-    traceparent: str = "",
+    traceparent: str | None = None,
 ) -> OutcomeFile:
     """Return the content of outcome.json. earlier: what was already public of the work that the run
     continued. log_state: state of the log, with the cost of each model and service. traceparent:
@@ -207,7 +207,7 @@ def build_outcome_file(
         files=tuple(patch.files) if patch else (),
         evidence=(verification or UNFINISHED).evidence(),
         divergences=tuple(map(_difference, log_state.divergences)),
-        traceparent=traceparent or None,
+        traceparent=traceparent,
     )
 
 

@@ -325,7 +325,7 @@ def _execution_request(
         max_limits=max_extended_limits(prepared),
         approval_requester=approval_requester(values, forge),
         change=exported_change,
-        feedback=lambda patch: "" if is_answer_run(values) else verifier().feedback(patch),
+        feedback=lambda patch: None if is_answer_run(values) else verifier().feedback(patch),
         on_output=live_output(prepared.request.progress, prepared.redactor),
     )
 

@@ -361,11 +361,11 @@ def print_result(result: RunResult, console: Console, resume_command: str | None
         style = ""
 
 
-def diff_command(result: RunResult) -> str:
-    """Return the command line that shows the change on its local branch; "" if there is none."""
+def diff_command(result: RunResult) -> str | None:
+    """Return the command line that shows the change on its local branch; None if there is none."""
     branch, opening = result.publication.branch, result.log.opening if result.log else None
     if not (branch and opening and result.request.is_local):
-        return ""
+        return None
     base = opening.task.base_branch or opening.base
     repository = Path(result.request.trigger.repository)
     place = [] if repository == Path.cwd() else ["-C", str(repository)]

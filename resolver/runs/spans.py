@@ -104,10 +104,10 @@ class RunSpans:
         self,
         attributes: Mapping[str, AttributeValue],
         at: datetime,
-        error: str,
+        error: str | None,
         seconds: float = FLUSH_SECONDS,
     ) -> None:
-        """End all spans and send them, in at most `seconds`. error: "" for none."""
+        """End all spans and send them, in at most `seconds`. error: None if there was none."""
         for span in self._tools.values():
             span.end(_nanoseconds(at))
         self._root.set_attributes(self._clean(attributes))
@@ -141,7 +141,7 @@ class RunSpans:
             return
         if isinstance(observation, o.CmdOutput) and observation.exit_code is not None:
             span.set_attribute("process.exit.code", observation.exit_code)
-        error = observation.code if isinstance(observation, o.ErrorObservation) else ""
+        error = observation.code if isinstance(observation, o.ErrorObservation) else None
         self._end(span, observation.timestamp, error)
 
     def _add_past(
@@ -179,7 +179,7 @@ class RunSpans:
             start_time=_nanoseconds(at),
         )
 
-    def _end(self, span: "Span", at: datetime, error: str) -> None:
+    def _end(self, span: "Span", at: datetime, error: str | None) -> None:
         from opentelemetry.trace import StatusCode
 
         if error:

@@ -127,9 +127,9 @@ class RunRequest:
         return self.trigger.kind is TriggerKind.LOCAL
 
     @property
-    def traceparent(self) -> str:
-        """The ids of the run's trace; "" if no spans are exported."""
-        return self.spans.traceparent if self.spans else ""
+    def traceparent(self) -> str | None:
+        """The ids of the run's trace; None if no spans are exported."""
+        return self.spans.traceparent if self.spans else None
 
     @property
     def has_log(self) -> bool:

@@ -61,19 +61,19 @@ class ChangeVerifier:
             self._raise_if_stopped()
         return self._verified[patch.tree]
 
-    def feedback(self, patch: Patch) -> str:
+    def feedback(self, patch: Patch) -> str | None:
         """Return the message to the agent about checks, or a set-up, that its change makes fail.
 
-        It is "" if nothing fails, or the agent has got as many as it may. A stop
+        It is None if nothing fails, or the agent has got as many as it may. A stop
         is left to `verify`.
         """
         try:
             verification = self.verify(patch)
         except RunStopped:
-            return ""
+            return None
         is_exhausted = self._rounds_used() >= MAX_CORRECTIONS
         if is_exhausted or not can_be_corrected(verification):
-            return ""
+            return None
         self._record(patch, verification, sent=True)
         return render("agent/checks_failed.md.j2", failing_checks(verification)).strip()
 

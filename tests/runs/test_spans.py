@@ -71,7 +71,7 @@ class Traced:
         self._at = BEGIN + timedelta(seconds=seconds)
         return self.stream.add(event)  # type: ignore[arg-type]
 
-    def end(self, seconds: float, error: str = "") -> dict[str, ReadableSpan]:
+    def end(self, seconds: float, error: str | None = None) -> dict[str, ReadableSpan]:
         """End the spans and return them by name."""
         self.spans.end({"resolver.state": "x"}, BEGIN + timedelta(seconds=seconds), error)
         return {span.name: span for span in self._exporter.get_finished_spans()}

@@ -98,7 +98,7 @@ def test_another_process_continues_counting(log: RunLog) -> None:
 def test_a_good_change_is_not_sent_back_and_is_verified_once(log: RunLog) -> None:
     script = Script(CHECKED)
     made = verifier(log, script)
-    assert made.feedback(patch()) == ""
+    assert made.feedback(patch()) is None
     assert made.conclude(patch()) == CHECKED
     assert script.count == 1
     # A resumed run concludes again, which adds nothing to the log.
@@ -131,7 +131,7 @@ def test_a_set_up_that_fails_with_the_change_goes_back_to_the_agent(
 @pytest.mark.parametrize("reason", ["former_behavior", "sandbox_error", "failed_at_both"])
 def test_what_the_agent_cannot_correct_is_not_sent_back(log: RunLog, reason: str) -> None:
     found = Verification.model_validate({"verdict": "not_verified", "reason": reason})
-    assert verifier(log, Script(found)).feedback(patch()) == ""
+    assert verifier(log, Script(found)).feedback(patch()) is None
 
 
 def test_a_stop_ends_the_run_and_nothing_is_verified_after_it(log: RunLog) -> None:
@@ -139,7 +139,7 @@ def test_a_stop_ends_the_run_and_nothing_is_verified_after_it(log: RunLog) -> No
     made = verifier(log, script, control)
     control.send(MessageToAgent("look at b.py too"))
     control.send(Stop(by="ada"))
-    assert made.feedback(patch()) == ""
+    assert made.feedback(patch()) is None
     with pytest.raises(RunStopped, match="stopped by ada while its change was verified"):
         made.conclude(patch(2))
     assert script.count == 0

@@ -70,7 +70,7 @@ def locate_dispatch(
         conversations = forge.check_conversations()
         number = conversation_for_dispatch(trigger, conversations)
         skip_reason = (
-            "" if is_rerun else _find_reason_to_skip(trigger, number, conversations, max_attempts)
+            None if is_rerun else _find_reason_to_skip(trigger, number, conversations, max_attempts)
         )
         if skip_reason or (number is None and trigger.is_pull_request):
             return IgnoredEvent(
@@ -92,8 +92,8 @@ def conversation_for_dispatch(trigger: Trigger, conversations: "CheckConversatio
 
 def _find_reason_to_skip(
     trigger: Trigger, number: int | None, conversations: "CheckConversations", max_attempts: int
-) -> str:
-    """Return why no run is started for the check, "" if one is."""
+) -> str | None:
+    """Return why no run is started for the check, None if one is."""
     if conversations.branch_tip(trigger.branch) != trigger.head:
         return "the branch has a newer commit: its own checks count"
     if not trigger.is_pull_request:
@@ -108,7 +108,7 @@ def _find_reason_to_skip(
         attempt_count = conversations.count_attempts(number, trigger.branch, key_of)
         if attempt_count >= max_attempts:
             return f"it was tried {attempt_count} times on #{number}, the most without a person"
-    return ""
+    return None
 
 
 RESUMING_COMMANDS = frozenset({Command.CONTINUE, Command.RESUME, Command.PUBLISH})

@@ -284,8 +284,8 @@ def watch_comments(watch: CommentWatch) -> Iterator[None]:
         yield
 
 
-def find_withdrawal(trigger: Trigger, status: RequestStatus, policy: ListeningPolicy) -> str:
-    """Return how the request was taken back since it was made, "" if it still stands."""
+def find_withdrawal(trigger: Trigger, status: RequestStatus, policy: ListeningPolicy) -> str | None:
+    """Return how the request was taken back since it was made, None if it still stands."""
     number = trigger.subject
     if not status.exists:
         return f"#{number} was deleted or moved"
@@ -295,7 +295,7 @@ def find_withdrawal(trigger: Trigger, status: RequestStatus, policy: ListeningPo
         return "the comment that asked for it was deleted"
     event = find_event_of(trigger.kind)
     if event is None or event.stands(status, policy):
-        return ""
+        return None
     return event.withdrawal.format_map({"number": number, **dict(policy)})
 
 

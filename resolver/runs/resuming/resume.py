@@ -82,7 +82,7 @@ def continue_run(
     has_message = any(isinstance(e, Message) and e.source is Source.USER for e in events_of_run)
     if not has_message and (continuation.message.strip() or has_ended):
         # A person may have given a reason for the stop, such as another approach.
-        stop = state.reason if state.run_state is RunState.STOPPED else ""
+        stop = state.reason if state.run_state is RunState.STOPPED else None
         content = instruction_of(continuation, stop)
         log.stream.add(Message(content=content, source=Source.USER))
     if has_ended:
@@ -117,14 +117,14 @@ def _is_answer(event: Event) -> bool:
     return isinstance(event, ConfirmationAnswered)
 
 
-def instruction_of(continuation: Continuation, stop: str = "") -> str:
+def instruction_of(continuation: Continuation, stop: str | None = None) -> str:
     """Return the message to the agent about the request to continue.
 
-    stop: how the run was stopped, with the reason that a person gave; "" if it was not.
+    stop: how the run was stopped, with the reason that a person gave; None if it was not.
     """
     text = continuation.message.strip()
     # The marker delimits the persons' texts in the prompt. It must not occur in them, or a text
     # could pretend to end and continue as an instruction of Resolver.
-    marker = marker_for(f"{stop}\n{text}")
+    marker = marker_for(f"{stop or ''}\n{text}")
     values = {"text": text, "stop": stop, "by": continuation.by, "marker": marker}
     return render("agent/continued.md.j2", **values).strip()

@@ -147,7 +147,7 @@ def _is_readable_by_anybody(url: str) -> bool:
     return True
 
 
-def render_instruction_changes(patch: Patch) -> str:
-    """Return a text for people about changes to the agents' instructions, "" if there are none."""
+def render_instruction_changes(patch: Patch) -> str | None:
+    """Return a text for people about changed instructions of agents; None without such changes."""
     paths = [change.path for change in patch.files if is_shown_to_agents(change.path)]
-    return render("run/instructions_changed.md.j2", paths=paths).strip() if paths else ""
+    return render("run/instructions_changed.md.j2", paths=paths).strip() if paths else None

@@ -66,7 +66,7 @@ def end_spans(result: RunResult) -> RunResult:
         spans.end(
             _outcome_attributes(outcome),
             result.request.now(),
-            error if outcome.state in _FAILED_STATES else "",
+            error if outcome.state in _FAILED_STATES else None,
         )
     return result
 
