@@ -8,13 +8,11 @@ is read. Source: https://docs.github.com/en/graphql/reference/objects#repository
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from pydantic import Field
+from typing import Any
 
 from resolver.errors import ForgeError
 from resolver.github.client import resources
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.answers import ApiAnswer, CommitOid, Nodes
 
 logger = logging.getLogger("resolver.github")
 
@@ -36,34 +34,6 @@ query($owner: String!, $name: String!, $ref: String!, $path: String!, $below: St
 """
 
 
-class _Blob(ApiAnswer):
-    text: str | None = None
-    is_truncated: bool = Field(alias="isTruncated", default=True)
-
-
-class _File(ApiAnswer):
-    blob: _Blob | None = Field(alias="object", default=None)
-
-
-class _Target(CommitOid):
-    file: _File | None = None
-
-
-class _Ref(ApiAnswer):
-    name: str = ""
-    target: _Target
-
-
-class _RefName(ApiAnswer):
-    name: str
-
-
-class _Repository(ApiAnswer):
-    default: _Ref | None = Field(alias="defaultBranchRef", default=None)
-    ref: _Ref | None = None
-    refs: Nodes[_RefName] = ()
-
-
 @dataclass(frozen=True)
 class SnapshotQuery:
     """The refs to read besides the default branch.
@@ -83,16 +53,16 @@ class SnapshotQuery:
 class RepositorySnapshot:
     """The state of a repository at one moment.
 
-    branch, tip: name and commit of the default branch, "" if it has no commit.
-    ref_tip: the commit of the ref, "" if there is no such ref.
+    branch, tip: name and commit of the default branch, None if it has no commit.
+    ref_tip: the commit of the ref, None if there is no such ref.
     content: the text of the ref's file, None if it can't be shown as a whole.
     ref_names: the names of the refs below the prefix, without it.
     siblings: those of the owner's repositories that the token can read.
     """
 
-    branch: str = ""
-    tip: str = ""
-    ref_tip: str = ""
+    branch: str | None = None
+    tip: str | None = None
+    ref_tip: str | None = None
     content: str | None = None
     ref_names: tuple[str, ...] = ()
     siblings: frozenset[str] = frozenset()
@@ -125,23 +95,23 @@ def read_snapshot(
             answer = resources.query_graphql(
                 hasty_access, graphql, variables, nullable_fields=tuple(aliases)
             )
-            repository_data = _Repository.model_validate(answer["repository"])
+            existing = (sibling for alias, sibling in aliases.items() if answer.get(alias))
+            return _snapshot_of(answer["repository"], frozenset(existing))
     except ForgeError as error:
         logger.info("%s", error.what)
         return None
-    existing = (sibling for alias, sibling in aliases.items() if answer.get(alias))
-    return _snapshot_of(repository_data, frozenset(existing))
 
 
-def _snapshot_of(data: _Repository, siblings: frozenset[str]) -> RepositorySnapshot:
-    """Return the snapshot that an answer describes. Whatever the repository lacks stays empty."""
-    default, ref = data.default, data.ref
-    blob = ref.target.file.blob if ref and ref.target.file else None
+def _snapshot_of(repository: dict[str, Any], siblings: frozenset[str]) -> RepositorySnapshot:
+    """Return the snapshot that an answer describes."""
+    default, ref = repository["defaultBranchRef"], repository["ref"]
+    file = ref["target"].get("file") if ref else None
+    blob = file["object"] if file else None
     return RepositorySnapshot(
-        branch=default.name if default else "",
-        tip=default.target.oid if default else "",
-        ref_tip=ref.target.oid if ref else "",
-        content=blob.text if blob and not blob.is_truncated else None,
-        ref_names=tuple(listed.name for listed in data.refs),
+        branch=default["name"] if default else None,
+        tip=default["target"]["oid"] if default else None,
+        ref_tip=ref["target"]["oid"] if ref else None,
+        content=blob["text"] if blob and not blob["isTruncated"] else None,
+        ref_names=tuple(listed["name"] for listed in repository["refs"]["nodes"]),
         siblings=siblings,
     )
