@@ -5,9 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
+from resolver.github.events.commands import find_instruction
 from resolver.github.text.comment_markdown import safe_markdown
 from resolver.github.text.hidden_text import strip_hidden
-from resolver.github.text.links import without_pictures
+from resolver.github.text.links import references_in, without_pictures
 from resolver.github.text.markdown import (
     code_span,
     escape,
@@ -33,10 +34,13 @@ REPEATED = [
     "](u 'a", "](u (a", "<?", "<div\n\n<a '\n\n", "x <a b='", "<b hidden></b>", "\\<b hidden>",
     "```a b\n", "|\n", "a|b\n-|-\n1|2|3\n", "*a **b ", "[a]: /u\n", "<table hidden>",
     "[![", "\n\t- ", "{", "//", "a/", "a-", "a_", "-a.", "/approve\n",
+    "@agent", "**_", "*a\n", "|a\n--\na\n",
 ]  # fmt: skip
 
 READERS: dict[str, Callable[[str], object]] = {
     "code_span": code_span,
+    "find_instruction": lambda text: find_instruction(text, "@agent"),
+    "references_in": lambda text: list(references_in(text, "github.com")),
     "escape": escape,
     "inert": make_inert,
     "without_notifications": without_notifications,
@@ -62,17 +66,6 @@ def test_repetitive_text_of_a_comments_size_is_parsed_quickly(reader: str) -> No
         if seconds > MAX_SECONDS:
             slow[piece] = seconds
     assert not slow
-
-
-@pytest.mark.deep
-def test_many_link_definitions_and_runs_of_backticks_are_read_at_once() -> None:
-    definitions = "".join(f"[a{number}]: /u\n" for number in range(6_000))
-    runs = "".join("`" * length + "x" for length in range(1, 360))
-    began = time.process_time()
-    for text in (definitions, runs):
-        strip_hidden(text)
-        safe_markdown(text)
-    assert time.process_time() - began < 4 * MAX_SECONDS
 
 
 @pytest.mark.parametrize("name", ["a" * 100, "a" * 39 + "/" + "b" * 100])

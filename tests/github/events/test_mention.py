@@ -1,13 +1,13 @@
 """Tests of mentions, which count only in prose of a person."""
 
 import re
-import time
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resolver.github.events.commands import find_instruction
+from tests.github.markup import soup
 
 
 @pytest.mark.parametrize(
@@ -128,58 +128,9 @@ def test_text_that_is_slow_to_parse_does_not_hide_an_earlier_mention() -> None:
     assert find_instruction(f"{hostile} @agent fix this", "@agent") is None
 
 
-@pytest.mark.deep
-def test_a_long_word_of_mentions_is_parsed_quickly() -> None:
-    """Anybody can write it, and it is read before anybody is asked who they are."""
-    begun = time.process_time()
-    assert find_instruction("@agent" * 10_000, "@agent") is None
-    assert time.process_time() - begun < 5
-
-
-@pytest.mark.deep
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        "**_" * 21_600,
-        "|".join("a" * 16_000) + "\n" + "|".join("-" * 16_000) + "\n",
-        "|".join("a" * 400) + "\n" + "|".join("-" * 400) + "\n" + "|\n" * 31_000,
-        "|a\n--\n" + "a\n" * 32_000,
-        "*a\n" * 21_000,
-    ],
-    ids=["emphasis", "a wide table", "short rows", "a long table", "lines"],
-)
-@pytest.mark.parametrize("comment", ["{}\n\n@agent fix this", "@agent fix this\n\n{}"])
-def test_any_comment_is_parsed_quickly(comment: str, hostile: str) -> None:
-    begun = time.process_time()
-    find_instruction(comment.format(hostile), "@agent")
-    assert time.process_time() - begun < 2
-
-
 def test_a_mention_below_an_ordinary_table_is_found() -> None:
     rows = "|a|b|\n|-|-|\n" + "|1|2|\n" * 500
     assert find_instruction(f"{rows}\n@agent fix this", "@agent") == "fix this"
-
-
-PIECES = [
-    "@agent",
-    "`",
-    "```",
-    "\n",
-    "\n\n",
-    "> ",
-    "<!--",
-    "-->",
-    "[",
-    "](u)",
-    " ",
-    "a",
-    "<b>",
-    "\ue000",
-    "0\ue001",
-    "    ",
-    "~~",
-    "*",
-]
 
 
 @given(st.characters(exclude_characters="-_/@.'’[`\\<&#~*!", codec="utf-8"))
@@ -196,13 +147,9 @@ def test_characters_outside_of_logins_end_a_mention(sign: str) -> None:
         assert (find_instruction(f"Hi @agent{sign} fix", "@agent") or "").endswith("fix")
 
 
-@given(st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
-def test_the_instruction_of_any_text_is_part_of_it(soup: str) -> None:
-    found = find_instruction(soup, "@agent")
-    assert found is None or found == "" or "@agent" in soup
-
-
-@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
-def test_nothing_inside_a_fence_is_a_mention(soup: str) -> None:
+@given(soup("@agent", "\ue000", "0\ue001", max_size=20))
+def test_the_instruction_of_any_text_is_part_of_it(text: str) -> None:
+    found = find_instruction(text, "@agent")
+    assert found is None or found == "" or "@agent" in text
     fence = "~" * 100  # longer than any that the text has
-    assert find_instruction(f"{fence}\n{soup}\n{fence}", "@agent") is None
+    assert find_instruction(f"{fence}\n{text}\n{fence}", "@agent") is None
