@@ -1,6 +1,5 @@
 """Tests of the client: rate limits, server errors, pages and cached responses."""
 
-import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,8 +8,9 @@ from resolver.config.retries import RetryPolicy
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.failures import ServerFailure
-from resolver.github.client.resources import PolledReader, query_graphql
+from resolver.github.client.resources import query_graphql
 from resolver.github.github_forge import GitHubForge
+from tests.parts.clock import PassingTime
 from tests.parts.github import GitHubServer
 
 NAME = "octo/demo"
@@ -39,14 +39,14 @@ def branches(github: GitHubServer, token: str, **changes: object) -> set[str]:
     return GitHubForge(access(github, token, **changes), NAME).branches("")
 
 
-@pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_a_read_is_retried_after_an_error(github: GitHubServer, token: str, status: int) -> None:
-    github.fail_next("GET", "/matching-refs|/branches", status, times=2)
-    assert branches(github, token) == {"main"}
-
-
-def test_a_lost_connection_is_retried(github: GitHubServer, token: str) -> None:
-    github.cut_next("GET", ".", times=2)
+@pytest.mark.parametrize("status", [500, 502, 503, 504, None])
+def test_a_read_is_retried_after_an_error_or_a_lost_connection(
+    github: GitHubServer, token: str, status: int | None
+) -> None:
+    if status is None:
+        github.cut_next("GET", ".", times=2)
+    else:
+        github.fail_next("GET", ".", status, times=2)
     assert branches(github, token) == {"main"}
 
 
@@ -58,33 +58,24 @@ def test_retries_end_after_the_maximum(github: GitHubServer, token: str) -> None
 
 
 @pytest.mark.parametrize("status", [403, 429])
-def test_a_primary_limit_is_waited_for_until_its_reset(
+def test_a_rate_limit_is_waited_for_if_it_ends_soon(
     github: GitHubServer, token: str, status: int
 ) -> None:
-    reset = int(time.time()) + 2
-    headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(reset)}
-    github.fail_next("GET", ".", status, headers, LIMITED)
-    assert branches(github, token) == {"main"}
-    assert time.time() >= reset
-
-
-@pytest.mark.parametrize("status", [403, 429])
-def test_a_distant_rate_limit_reset_is_reported_at_once(
-    github: GitHubServer, token: str, status: int
-) -> None:
+    time = PassingTime()
+    soon = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(datetime.now().timestamp()))}
+    secondary = {"message": "You have exceeded a secondary rate limit.", "documentation_url": "x"}
+    github.fail_next("GET", ".", status, soon, LIMITED)
+    github.fail_next("GET", ".", status, {"Retry-After": "7"}, LIMITED)
+    github.fail_next("GET", ".", 403, {}, secondary)
+    assert branches(github, token, retries=time.retries()) == {"main"}
+    assert len(time.waits) == 3 and 7.0 in time.waits
     reset = datetime.now(UTC) + timedelta(minutes=40)
-    headers = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": f"{reset.timestamp():.0f}"}
-    github.fail_next("GET", ".", status, headers, LIMITED, times=9)
+    late = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": f"{reset.timestamp():.0f}"}
+    github.fail_next("GET", ".", status, late, LIMITED, times=9)
     with pytest.raises(ForgeError, match="rate limit is reached") as caught:
         branches(github, token)
     assert f"after {reset:%H:%M}" in caught.value.next_step
-    assert len(github.requests) == 1
-
-
-def test_a_secondary_limit_without_a_time_is_waited_for(github: GitHubServer, token: str) -> None:
-    body = {"message": "You have exceeded a secondary rate limit.", "documentation_url": "x"}
-    github.fail_next("GET", ".", 403, {}, body)
-    assert branches(github, token, max_wait_seconds=0.3) == {"main"}
+    assert len(github.requests) == 5
 
 
 def test_a_refusal_for_another_reason_is_not_retried(github: GitHubServer, token: str) -> None:
@@ -99,18 +90,6 @@ def test_a_query_is_retried_whatever_its_fate(github: GitHubServer, token: str) 
     github.fail_next("POST", "/graphql$", 502)
     found = query_graphql(access(github, token), "query { viewer { login } }", {})
     assert found == {"viewer": {"login": "octo"}}
-
-
-def test_an_unchanged_response_costs_no_quota(github: GitHubServer, token: str) -> None:
-    polled = PolledReader(access(github, token).requester())
-    path, query = f"/repos/{NAME}/issues", {"per_page": 5}
-    first = polled.get(path, query)
-    again = polled.get(path, query)
-    assert (first.data, first.changed, again.data, again.changed) == ([], True, [], False)
-    github.create_issue(NAME, "new")
-    third = polled.get(path, query)
-    assert [issue["title"] for issue in third.data] == ["new"]
-    assert [request.status for request in github.requests] == [200, 304, 200]
 
 
 def test_a_poll_that_finds_no_new_comment_costs_no_quota(github: GitHubServer, token: str) -> None:

@@ -65,19 +65,14 @@ def test_a_token_is_limited_to_the_repository_and_needed_permissions(
 ) -> None:
     """An installation has several repositories: a run's token is for one, with the needed
     permissions."""
-    value = source_of(tokens, settings_for(github, app), NAME).token()
-    made = github.world.tokens[value]
+    settings = settings_for(github, app, GITHUB_TOKEN="ghp_given")
+    made = github.world.tokens[source_of(tokens, settings, NAME).token()]
     assert made.repositories == frozenset({NAME})
     assert made.permissions == {
         name: level for name, level in PERMISSIONS.items() if name in app.permissions
     } | {"checks": "write"}
-
-
-def test_the_app_takes_precedence_over_a_token(
-    github: GitHubServer, app: App, tokens: ForgeTokens
-) -> None:
-    settings = settings_for(github, app, GITHUB_TOKEN="ghp_given")
-    assert source_of(tokens, settings, NAME).token() != "ghp_given"
+    other = github.world.tokens[source_of(tokens, settings, OTHER).token()]
+    assert other.repositories == frozenset({OTHER})
 
 
 def test_a_token_is_requested_once(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
@@ -124,19 +119,6 @@ def test_the_older_token_is_used_if_no_new_one_can_be_issued(
         source.token()
 
 
-def test_two_repositories_of_one_name_have_tokens_of_their_own(
-    github: GitHubServer, app: App, tokens: ForgeTokens
-) -> None:
-    settings = settings_for(github, app)
-    own_source, other_source = (source_of(tokens, settings, name) for name in (NAME, OTHER))
-    own_source.token(), other_source.token()
-    assert github.world.tokens[own_source.token()].repositories == frozenset({NAME})
-    assert github.world.tokens[other_source.token()].repositories == frozenset({OTHER})
-    for forge in (GitHubForge(access_of(settings, own_source), OTHER),):
-        with pytest.raises(ForgeError, match="404"):
-            forge.branches("agent/")
-
-
 def test_a_token_is_registered_for_redaction_before_use(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
@@ -161,13 +143,12 @@ def test_the_private_key_is_a_secret_of_the_settings(github: GitHubServer, app: 
 
 @pytest.mark.parametrize("form", ["one line", "file"])
 def test_the_key_comes_on_one_line_or_in_a_file(
-    github: GitHubServer, app: App, tokens: ForgeTokens, form: str, tmp_path_factory: object
+    github: GitHubServer, app: App, tokens: ForgeTokens, form: str, tmp_path: Path
 ) -> None:
     given = app.private_key.replace("\n", "\\n")
     if form == "file":
-        path = github.world.root / "app.pem"
-        path.write_text(app.private_key)
-        given = str(path)
+        (tmp_path / "app.pem").write_text(app.private_key)
+        given = str(tmp_path / "app.pem")
     settings = settings_for(github, app, RESOLVER_APP_PRIVATE_KEY=given)
     assert app.private_key in settings.secrets
     assert source_of(tokens, settings, NAME).token()
@@ -197,31 +178,21 @@ def test_an_incomplete_app_is_reported(
         tokens.source(settings_for(github, app, **{left_out: ""}), NAME)
 
 
-def test_another_apps_key_is_refused_with_a_reason(
-    github: GitHubServer, app: App, tokens: ForgeTokens
+@pytest.mark.parametrize("message", ["401", "not installed on octo/else", "suspended"])
+def test_an_app_that_gets_no_token_is_reported(
+    github: GitHubServer, app: App, tokens: ForgeTokens, message: str
 ) -> None:
-    other = github.add_app("another")
-    settings = settings_for(github, app, RESOLVER_APP_PRIVATE_KEY=other.private_key)
-    with pytest.raises(ForgeError, match="401") as error:
-        source_of(tokens, settings, NAME).token()
+    name = NAME
+    if message == "401":
+        app.public_key = github.add_app("another").public_key
+    elif message == "suspended":
+        app.suspended = True
+    else:
+        name = "octo/else"
+        github.create_repository(name)
+    with pytest.raises(ForgeError, match=message) as error:
+        source_of(tokens, settings_for(github, app), name).token()
     assert "BEGIN" not in str(error.value)
-
-
-def test_a_repository_without_the_app_is_reported(
-    github: GitHubServer, app: App, tokens: ForgeTokens
-) -> None:
-    github.create_repository("octo/else", {"README.md": "x"})
-    with pytest.raises(ForgeError, match="not installed on octo/else") as error:
-        source_of(tokens, settings_for(github, app), "octo/else").token()
-    assert "install it" in error.value.next_step
-
-
-def test_a_suspended_installation_is_reported(
-    github: GitHubServer, app: App, tokens: ForgeTokens
-) -> None:
-    app.suspended = True
-    with pytest.raises(ForgeError, match="suspended"):
-        source_of(tokens, settings_for(github, app), NAME).token()
 
 
 @pytest.mark.attack

@@ -116,7 +116,7 @@ def test_a_write_is_retried_for_minutes_and_done_once(scenario: Scenario, kind: 
         scenario.github.fail_next("POST", path, 502)
         scenario.github.fail_next("POST", path, 403, {"Retry-After": "40"}, limited)
         scenario.github.cut_next("POST", path)
-    scenario.github.cut_next("POST", path, after=True)
+    scenario.github.fail_next("POST", path, 502, after=True)
     write(scenario, forge_for(scenario.github, retries=time.retries()))
     assert count(scenario) == 1
     assert time.now >= 120, "the faults did not last minutes"
