@@ -10,8 +10,8 @@ from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.documents_git import tips
-from tests.parts.github_server.routes_activity import note_pushes
 from tests.parts.github_server.routes_pulls import new_pull
+from tests.parts.github_server.routes_repository import note_pushes
 from tests.parts.github_server.state import Issue, Repository
 
 RUN = "20260101-120000-abcdef"

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from tests.parts.git_http import REQUEST_PATH, git_http_app
-from tests.parts.github_server import documents_git, graphql, routes_setup, uploads
+from tests.parts.github_server import documents_git, graphql, routes_repository, uploads
 from tests.parts.github_server.access import GitGate, caller_of
 from tests.parts.github_server.exchange import (
     DOCS,
@@ -184,7 +184,7 @@ class GitHubApp:
                 endpoint, at = found
                 answer = endpoint(Call(self.world, exchange.site, caller, exchange, at))
                 answer = uploads.with_html(self.world, exchange, answer)
-                return routes_setup.with_scopes(answer, caller)
+                return routes_repository.with_scopes(answer, caller)
             except ApiError as error:
                 return error.answer
 

@@ -19,11 +19,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from tests.parts.github_server import (
     documents_git,
-    routes_activity,
-    routes_checks,
     routes_issues,
     routes_pulls,
-    routes_reviews,
+    routes_repository,
     uploads,
 )
 from tests.parts.github_server.bare import BareRepository, FileContent
@@ -222,7 +220,7 @@ class Stage:
         default branch.
         """
         repo = self.repository(repository)
-        routes_activity.note_pushes(self.world, repo)
+        routes_repository.note_pushes(self.world, repo)
         made = repo.git.commit(
             branch,
             files,
@@ -231,14 +229,14 @@ class Stage:
             self.world.now(),
             parent=repo.git.tip(repo.default_branch),
         )
-        routes_activity.note_pushes(self.world, repo)
+        routes_repository.note_pushes(self.world, repo)
         return made
 
     def force_push(self, repository: str, branch: str, commit: str) -> None:
         """The branch is put to another commit, whatever it held."""
         repo = self.repository(repository)
         repo.git.git("update-ref", f"refs/heads/{branch}", commit)
-        routes_activity.note_pushes(self.world, repo)
+        routes_repository.note_pushes(self.world, repo)
 
     def protect_branch(self, repository: str, branch: str) -> None:
         """From now on a push to it is refused."""
@@ -337,7 +335,7 @@ class Stage:
         with self.world.lock:
             account = self.world.account(author)
             where = (path, None, line, side)
-            return routes_reviews.new_review_comment(
+            return routes_pulls.new_review_comment(
                 self.world, pull, body, account, where, in_reply_to
             )
 
@@ -354,7 +352,7 @@ class Stage:
         public at once, as it is when somebody presses "Submit review". PENDING is a draft."""
         with self.world.lock:
             account = self.world.account(author)
-            review = routes_reviews.new_review(self.world, pull, account, body, state)
+            review = routes_pulls.new_review(self.world, pull, account, body, state)
             for path, line, words in comments:
                 made = self.add_review_comment(pull, path, line, words, author)
                 review.comments.append(made)
@@ -395,7 +393,7 @@ class Stage:
         """A check run that is over; one of `actions_app()` is a job with a log. suite: the same
         for all attempts of one check."""
         run = CheckRun(next(self.world.ids), name, commit, app or self.actions_app(), {})
-        run.values |= routes_checks.completed(self.world.now(), conclusion)
+        run.values |= routes_repository.completed(self.world.now(), conclusion)
         run.values |= {"output": output or {}, "suite": suite or run.id}
         run.steps = list(steps)
         if log:
