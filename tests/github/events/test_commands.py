@@ -1,12 +1,20 @@
-"""Tests of commands and amounts, as opposed to work."""
+"""Tests of commands, amounts and names, as opposed to requests."""
 
 import math
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.events.commands import MAX_EXTENSION, Instruction, read_instruction
+from resolver.github.events.commands import (
+    COMMAND_NAMES,
+    MAX_EXTENSION,
+    Instruction,
+    asks_for_nothing,
+    find_instruction,
+    read_instruction,
+)
 from resolver.models.run import Command, Extension
 
 
@@ -23,17 +31,31 @@ def granted(iterations: int = 0, budget: float = 0.0, time: float = 0.0) -> Exte
         ("stop, please", Command.STOP, ""),
         ("cancel", Command.STOP, ""),
         ("stop. This is the wrong file", Command.STOP, "This is the wrong file"),
+        ("/stop using so much money", Command.STOP, "using so much money"),
         ("pause.", Command.PAUSE, ""),
         ("resume", Command.RESUME, ""),
-        ("continue", Command.CONTINUE, ""),
         ("Continue, thanks!", Command.CONTINUE, ""),
         ("continue, use pytest -x", Command.CONTINUE, "use pytest -x"),
         ("continue with the second part", Command.CONTINUE, "with the second part"),
         ("continue\nuse pytest -x\nand be quick", Command.CONTINUE, "use pytest -x\nand be quick"),
-        ("publish", Command.PUBLISH, ""),
+        ("/continue supporting 3.8", Command.CONTINUE, "supporting 3.8"),
         ("please publish.", Command.PUBLISH, ""),
         ("publish anyway", Command.PUBLISH, "anyway"),
         ("ask explain the cache", Command.QUESTION, "explain the cache"),
+        ("/ask explain the cache", Command.QUESTION, "explain the cache"),
+        ("/fix the parser", Command.FIX, "the parser"),
+        ("/update", Command.UPDATE, ""),
+        *((text, Command.HELP, "") for text in ("help", "please help", "?", "/HELP me", "ask")),
+        ("Approve!", Command.APPROVE, ""),
+        ("please approve, thanks", Command.APPROVE, ""),
+        ("/approve", Command.APPROVE, ""),
+        ("please approve `482913`, thanks", Command.APPROVE, "`482913`, thanks"),
+        ("/approve 482913", Command.APPROVE, "482913"),
+        ("deny: that is the production key", Command.DENY, "that is the production key"),
+        ("reject", Command.DENY, ""),
+        ("/deny not on a Friday", Command.DENY, "not on a Friday"),
+        ("deny 482913: too broad", Command.DENY, "482913: too broad"),
+        ("please review", Command.REVIEW, ""),
     ],
 )
 def test_the_first_word_can_be_a_command(text: str, command: Command, words: str) -> None:
@@ -47,13 +69,22 @@ def test_the_first_word_can_be_a_command(text: str, command: Command, words: str
         "why does add() subtract?",
         "why not fix this?",
         "can you stop?",
-        "why not just fix it?",
-        "is this fixable?",
         "publish the docs",
         "continue's handling in loops is wrong",
         "stop-words are missing",
         "2 hours are lost in the log",
         "+1 on this, please fix",
+        "help me with the parser",
+        "help. The parser crashes",
+        "? is not escaped",
+        "review the parser",
+        "update",
+        "/src/parser.py is slow",
+        "/ is not served",
+        "//x",
+        "/a.b",
+        "/naïve",
+        "/" + "x" * 65,
         "",
     ],
 )
@@ -62,40 +93,78 @@ def test_everything_else_is_a_request_to_the_agent(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "command", "words"),
+    [
+        ("review for security holes", Command.REVIEW, "for security holes"),
+        ("review: is the cache still right?", Command.REVIEW, "is the cache still right?"),
+        ("/review only the tests", Command.REVIEW, "only the tests"),
+        ("please update", Command.UPDATE, ""),
+        ("reviewers are not notified", Command.FIX, "reviewers are not notified"),
+        ("update the README", Command.FIX, "update the README"),
+        ("merge this PR", Command.FIX, "merge this PR"),
+    ],
+)
+def test_on_a_pull_request_a_review_or_an_update_can_be_asked_for(
+    text: str, command: Command, words: str
+) -> None:
+    found = read_instruction(text, pull_request=True)
+    assert found == Instruction(command=command, text=words)
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
     "text",
     [
         "stop, use the sqlite backend instead",
-        "stop using mocks in the tests",
         "pause the music when the window closes",
         "resume support for py3.8",
-        "approve, but only when the tests pass",
         "deny, use pip instead",
+        "reject empty names in parse()",
+        "approve?",
+        "approve, but only when the tests pass",
+        "approve if it is safe",
+        "approve. Unless it pushes",
+        "approve, don't",
+        "approve the pull request",
+        "approve 482913?",
+        "approve 482913, but only when the tests pass",
+        "approve. It only touches /tmp, doesn't it",
+        "approve: sofern die Tests durchlaufen",
+        "approve, thanks, after the release",
+        "approve 48 rows of the table",
+        "approve 482913.5 in parse()",
     ],
 )
 def test_what_follows_a_word_that_controls_a_run_is_a_message_to_it(text: str) -> None:
-    """Where no run reads it, such as in the text of an issue, it is a request."""
+    """An approval with a condition is none. Where no run reads it, it is a request."""
     message = Instruction(command=Command.MESSAGE, text=text)
     assert read_instruction(text, reaches_run=True) == message
     assert read_instruction(text) == Instruction(text=text)
+    slashed = read_instruction(f"/{text.replace('?', ', or not?', 1)}")
+    assert slashed.command is not Command.APPROVE
+
+
+@pytest.mark.parametrize("text", ["don't approve", "approved by nobody yet", "deny-lists are old"])
+def test_a_word_of_approval_within_a_text_is_none(text: str) -> None:
+    assert read_instruction(text, reaches_run=True) == Instruction(text=text)
 
 
 @pytest.mark.parametrize(
     ("text", "extension", "words"),
     [
         ("continue +50 iterations", granted(iterations=50), ""),
-        ("+50 iterations", granted(iterations=50), ""),
+        ("/continue +50 iterations, and use pytest", granted(iterations=50), "use pytest"),
         ("+ 50 steps", granted(iterations=50), ""),
         ("+$2", granted(budget=2), ""),
         ("continue +$1.50", granted(budget=1.5), ""),
-        ("+30 min", granted(time=1800), ""),
         ("+1 hour", granted(time=3600), ""),
-        ("continue +50 iterations +$2", granted(iterations=50, budget=2), ""),
         (
             "continue +50 iterations, +$2 and +30 min, use pytest -x",
             granted(iterations=50, budget=2, time=1800),
             "use pytest -x",
         ),
         ("+10 steps +10 steps", granted(iterations=20), ""),
+        ("+999999999999999999999 iterations +$99999999999 +9999999999 hours", MAX_EXTENSION, ""),
     ],
 )
 def test_amounts_grant_more(text: str, extension: Extension, words: str) -> None:
@@ -104,51 +173,78 @@ def test_amounts_grant_more(text: str, extension: Extension, words: str) -> None
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "continue -5 iterations",
-        "continue +1e999 iterations",
-        "continue +nan steps",
-        "continue +0 steps",
-        "continue 20",
-        "continue with 2 minutes timeouts",
-        "continue +inf hours",
-    ],
+    "amount",
+    ["-5 iterations", "+1e999 iterations", "+nan steps", "+0 steps", "20", "with 2 minutes"],
 )
-def test_an_invalid_amount_grants_nothing_and_reaches_the_agent(text: str) -> None:
-    instruction = read_instruction(text)
-    assert instruction.command is Command.CONTINUE
-    assert instruction.extension == Extension()
+def test_an_invalid_amount_grants_nothing_and_reaches_the_agent(amount: str) -> None:
+    instruction = read_instruction(f"continue {amount}")
+    assert (instruction.command, instruction.extension) == (Command.CONTINUE, Extension())
     assert instruction.text
 
 
-def test_a_huge_amount_is_reduced() -> None:
-    instruction = read_instruction(
-        "+999999999999999999999 iterations +$99999999999 +9999999999 hours"
-    )
-    assert instruction.extension == MAX_EXTENSION
+@pytest.mark.parametrize(
+    ("text", "named", "words"),
+    [
+        ("/release-notes since=v1.2", "release-notes", "since=v1.2"),
+        ("/release_notes", "release_notes", ""),
+        ("/Counter, and be quick", "Counter", "and be quick"),
+        ("/docs\nall of it\nplease", "docs", "all of it\nplease"),
+        ("/notes: stop", "notes", "stop"),
+    ],
+)
+def test_a_slash_names_an_agent_or_a_task(text: str, named: str, words: str) -> None:
+    assert read_instruction(text) == Instruction(named=named, text=words)
+
+
+def test_reserved_names_are_the_slash_commands() -> None:
+    for name in COMMAND_NAMES:
+        assert read_instruction(f"/{name} x", pull_request=True).named == ""
+
+
+@pytest.mark.parametrize("body", ["@agent ?", "@agent?", "@agent  ??", "Hi @agent help"])
+def test_a_question_mark_after_the_mention_asks_for_help(body: str) -> None:
+    found = find_instruction(body, "@agent")
+    assert found is not None and read_instruction(found).command is Command.HELP
+
+
+def test_a_question_mark_behind_the_mention_belongs_to_the_words_before_it() -> None:
+    found = find_instruction("Why does add() subtract @agent?", "@agent")
+    assert found == "Why does add() subtract?"
+
+
+def test_thanks_ask_for_nothing_unless_they_come_with_a_request() -> None:
+    thanks = ("thanks", "Thank you so much!", "LGTM 👍", "looks good, thanks!", "ok, thanks.")
+    assert all(map(asks_for_nothing, thanks))
+    requests = ("", "thanks, please also fix b.py", "looks good but rename x", "ok")
+    assert not any(map(asks_for_nothing, requests))
 
 
 WORDS = st.lists(
     st.sampled_from(
-        ["continue", "stop", "extend", "+", "$", "50", "1,000", "1e9", "-3", "nan", "∞", "٣",
-         "iterations", "more", "hours", "min", "and", "with", ",", ".", "\n", " ", "please",
-         "the run", "s", "m"]
+        ["continue", "stop", "+", "$", "50", "1,000", "1e9", "-3", "nan", "∞", "٣", "iterations",
+         "hours", "min", "and", ",", ".", ":", "\n", " ", "please", "/", "help", "?", "review",
+         "approve", "deny", "/stop", "/x", "fix", "the", "but", "if", "ask", "-", "_", "é", "\0"]
     ),
     max_size=40,
 ).map(" ".join)  # fmt: skip
 
 
-@given(st.one_of(st.text(max_size=300), WORDS))
-def test_any_instruction_is_parsed_within_limits(text: str) -> None:
-    instruction = read_instruction(text)
+@given(st.text(max_size=300) | WORDS, st.booleans())
+def test_any_instruction_is_parsed_within_limits(text: str, pull: bool) -> None:
+    instruction = read_instruction(text, pull_request=pull)
     extension = instruction.extension
     assert 0 <= extension.iterations <= MAX_EXTENSION.iterations
     assert 0 <= extension.budget <= MAX_EXTENSION.budget and math.isfinite(extension.budget)
     assert 0 <= extension.time <= MAX_EXTENSION.time and math.isfinite(extension.time)
-    assert len(instruction.text) <= len(text)
+    assert instruction.text in text
     if instruction.command is not Command.CONTINUE:
         assert extension == Extension()
+    if instruction.named:
+        assert instruction.command is Command.FIX
+        assert re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", instruction.named)
+        assert text.strip().startswith(f"/{instruction.named}")
+    for begun in ("approve,", "/approve", "/approve:"):
+        assert read_instruction(f"{begun} unless {text}").command is not Command.APPROVE
 
 
 @pytest.mark.parametrize(
@@ -156,16 +252,3 @@ def test_any_instruction_is_parsed_within_limits(text: str) -> None:
 )
 def test_a_hostile_instruction_is_parsed_quickly(text: str) -> None:
     read_instruction(text)
-
-
-@pytest.mark.parametrize("text", ["update", "please update", "/update"])
-def test_a_pull_request_is_brought_up_to_date_when_that_is_all_that_is_said(text: str) -> None:
-    assert read_instruction(text, pull_request=True).command is Command.UPDATE
-    if not text.startswith("/"):
-        assert read_instruction(text).command is Command.FIX, "an issue has no branch"
-
-
-@pytest.mark.parametrize("text", ["update the README", "update it with tests", "merge this PR"])
-def test_an_update_with_more_text_is_work(text: str) -> None:
-    instruction = read_instruction(text, pull_request=True)
-    assert (instruction.command, instruction.text) == (Command.FIX, text)

@@ -6,7 +6,7 @@ import pytest
 
 from resolver.github.events.starting_events import STARTING_EVENTS, find_starting_event
 from resolver.models.run import Command, TriggerKind
-from tests.github.events.events import BOT, Payload, example, parsed, reason, started
+from tests.github.events.events import BOT, Payload, example, reason, started
 
 SUBJECTS = [("issues", "issue"), ("pull_request", "pull_request")]
 
@@ -42,24 +42,21 @@ def at_once(payload: Payload, seconds: int = 1) -> Payload:
     return payload
 
 
+BOTH = pytest.mark.parametrize(("name", "field"), SUBJECTS)
+
+
 @pytest.mark.parametrize(
-    ("name", "action"),
-    [
-        (name, row.action)
-        for row in STARTING_EVENTS
-        for name in row.events
-        if name in dict(SUBJECTS)
-    ],
+    ("name", "action"), [(n, row.action) for row in STARTING_EVENTS for n in row.events]
 )
-def test_each_starting_action_of_an_issue_or_pull_request_has_a_case(
-    name: str, action: str
-) -> None:
-    found = started(name, done(name, action, "@agent please fix the sign"))
+def test_each_starting_action_has_a_case(name: str, action: str) -> None:
     row = find_starting_event(name, action)
-    assert row is not None and row.kind is found.kind
+    if name in dict(SUBJECTS):
+        found = started(name, done(name, action, "@agent please fix the sign"))
+        assert row is not None and row.kind is found.kind
+        assert found.actor.login == "mona"
 
 
-@pytest.mark.parametrize(("name", "field"), SUBJECTS)
+@BOTH
 def test_a_mention_in_a_new_issue_or_pull_request_starts_work(name: str, field: str) -> None:
     payload = done(name, "opened", "It fails.\n\n@agent please fix the sign")
     found = started(name, payload)
@@ -76,82 +73,49 @@ def test_a_mention_in_a_new_issue_or_pull_request_starts_work(name: str, field: 
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        None,
-        "",
-        "nothing for anybody",
-        "`@agent fix`",
-        "> @agent fix",
-        "```\n@agent fix\n```",
-        "<!-- @agent fix -->",
-        "mail me@agent.org",
-        "x@agent fix",
-        "@agents fix",
-        "@agent-smith fix",
-        "@agent thanks!",
-    ],
+    "body", [None, "", "`@agent fix`", "> @agent fix", "<!-- @agent fix -->", "@agent thanks!"]
 )
-@pytest.mark.parametrize("name", ["issues", "pull_request"])
-def test_a_text_without_a_request_starts_nothing(name: str, body: str | None) -> None:
+@BOTH
+def test_a_text_without_a_request_starts_nothing(name: str, field: str, body: str | None) -> None:
     payload = done(name, "opened")
-    payload["issue" if name == "issues" else name]["body"] = body
+    payload[field]["body"] = body
     assert "doesn't ask" in reason(name, payload)
 
 
-@pytest.mark.parametrize(
-    ("name", "action"),
-    [
-        ("issues", "reopened"),
-        ("issues", "deleted"),
-        ("issues", "closed"),
-        ("issues", "unlabeled"),
-        ("pull_request", "edited"),
-        ("pull_request", "reopened"),
-        ("pull_request", "synchronize"),
-        ("pull_request", "ready_for_review"),
-        ("pull_request", "review_request_removed"),
-    ],
-)
-def test_later_actions_on_an_issue_start_nothing_again(name: str, action: str) -> None:
+@pytest.mark.parametrize("action", ["reopened", "edited", "closed", "unlabeled", "synchronize"])
+@BOTH
+def test_later_actions_on_an_issue_start_nothing_again(name: str, field: str, action: str) -> None:
     payload = done(name, "opened", "@agent fix") | {"action": action}
     assert "starts no work" in reason(name, payload)
 
 
-@pytest.mark.parametrize("name", ["issues", "pull_request"])
-def test_a_control_command_in_a_new_issue_is_work(name: str) -> None:
+@BOTH
+def test_a_control_command_in_a_new_issue_is_work(name: str, field: str) -> None:
     found = started(name, done(name, "opened", "@agent stop"))
     assert (found.command, found.instruction) == (Command.FIX, "stop")
 
 
-@pytest.mark.parametrize("name", ["issues", "pull_request"])
-def test_the_label_starts_work_on_issues_and_pull_requests(name: str) -> None:
-    found = started(name, done(name, "labeled", "@agent said long ago"))
-    assert (found.kind, found.command) == (TriggerKind.ISSUE_LABELED, Command.FIX)
-    assert found.instruction == ""
-    assert found.key.endswith(":Agent:2026-01-02T10:00:00+00:00")
-
-
-def test_issues_and_pull_requests_have_different_keys() -> None:
-    issue, pull = done("issues", "labeled"), done("pull_request", "labeled")
+def test_the_label_starts_work_on_issues_and_pull_requests_with_keys_of_their_own() -> None:
+    issue, pull = done("issues", "labeled"), done("pull_request", "labeled", "@agent long ago")
     pull["pull_request"]["id"] = issue["issue"]["id"]
-    assert started("issues", issue).key != started("pull_request", pull).key
+    found = [started("issues", issue), started("pull_request", pull)]
+    assert found[0].key != found[1].key
+    for trigger in found:
+        assert (trigger.kind, trigger.instruction) == (TriggerKind.ISSUE_LABELED, "")
+        assert trigger.key.endswith(":Agent:2026-01-02T10:00:00+00:00")
 
 
-@pytest.mark.parametrize("name", ["issues", "pull_request"])
-def test_assigning_resolver_starts_work(name: str) -> None:
-    found = started(name, done(name, "assigned"))
-    assert (found.kind, found.command) == (TriggerKind.ISSUE_ASSIGNED, Command.FIX)
-    assert found.actor.login == "mona"
-
-
-@pytest.mark.parametrize("name", ["issues", "pull_request"])
-def test_assigning_somebody_else_starts_nothing(name: str) -> None:
-    payload = done(name, "assigned")
-    payload["assignee"]["login"] = "zoe"
-    assert "somebody else" in reason(name, payload)
-    payload["assignee"] = None
-    assert "somebody else" in reason(name, payload)
+@BOTH
+def test_a_label_or_an_account_of_others_starts_nothing(name: str, field: str) -> None:
+    for label in ("agents", "bug", ""):
+        payload = done(name, "labeled") | {"label": {"name": label}}
+        assert "the label isn't agent" in reason(name, payload)
+    for assignee in ({"login": "zoe", "id": 1}, None):
+        payload = done(name, "assigned") | {"assignee": assignee}
+        assert "somebody else" in reason(name, payload)
+    for asked in ({"requested_reviewer": {"login": "zoe", "id": 1}}, {"requested_reviewer": None}):
+        payload = done("pull_request", "review_requested") | asked
+        assert "somebody else" in reason("pull_request", payload)
 
 
 def test_an_assignment_can_not_be_parsed_without_the_own_login() -> None:
@@ -161,64 +125,49 @@ def test_an_assignment_can_not_be_parsed_without_the_own_login() -> None:
 def test_a_review_requested_from_resolver_is_a_review() -> None:
     found = started("pull_request", done("pull_request", "review_requested"))
     assert (found.kind, found.command) == (TriggerKind.REVIEW_REQUESTED, Command.REVIEW)
-    assert found.is_pull_request
 
 
-def test_a_review_requested_from_others_is_ignored() -> None:
-    payload = done("pull_request", "review_requested")
-    payload["requested_reviewer"]["login"] = "zoe"
-    assert "somebody else" in reason("pull_request", payload)
-    del payload["requested_reviewer"]
-    payload["requested_team"] = {"name": "Core", "slug": "core", "id": 1}
-    assert "somebody else" in reason("pull_request", payload)
-
-
-@pytest.mark.parametrize("name", ["issues", "pull_request"])
-def test_opening_with_mention_label_and_assignee_is_one_request(name: str) -> None:
+@BOTH
+def test_opening_with_mention_label_and_assignee_is_one_request(name: str, field: str) -> None:
     """Of the label, with the words."""
     opened = done(name, "opened", "@agent ask why is this so?")
     labeled = at_once(done(name, "labeled", "@agent ask why is this so?"))
     assigned = at_once(done(name, "assigned", "@agent ask why is this so?"))
     for payload in (opened, labeled, assigned):
-        payload["issue" if name == "issues" else name]["labels"] = [{"name": "agent"}]
+        payload[field]["labels"] = [{"name": "agent"}]
     assert "label" in reason(name, opened)
     assert "label" in reason(name, assigned)
     assert started(name, labeled).command is Command.QUESTION
 
 
 def test_opening_with_mention_and_assignee_is_one_request() -> None:
-    assert isinstance(started("issues", done("issues", "opened", "@agent fix")).key, str)
-    assert "text already asks" in reason(
-        "issues", at_once(done("issues", "assigned", "@agent fix"))
-    )
+    started("issues", done("issues", "opened", "@agent fix"))
+    assigned = at_once(done("issues", "assigned", "@agent fix"))
+    assert "text already asks" in reason("issues", assigned)
 
 
-def test_somebody_else_who_labels_at_once_asks_for_themselves() -> None:
+def test_a_label_is_about_the_text_only_if_its_author_put_it_on_at_once() -> None:
     """Whoever opened it may not have been allowed to ask."""
-    payload = at_once(done("issues", "labeled", "@agent delete everything"))
-    payload["issue"]["user"] = {"login": "eve", "id": 66, "type": "User"}
-    found = started("issues", payload)
-    assert (found.actor.login, found.instruction) == ("mona", "")
+    other, later = (at_once(done("issues", "labeled", "@agent delete all"), n) for n in (1, 11))
+    other["issue"]["user"] = {"login": "eve", "id": 66, "type": "User"}
+    for payload in (other, later):
+        found = started("issues", payload)
+        assert (found.actor.login, found.instruction) == ("mona", "")
 
 
-def test_a_label_put_on_later_is_a_request_of_its_own() -> None:
-    assert started("issues", at_once(done("issues", "labeled", "@agent fix"), 11)).instruction == ""
-
-
-@pytest.mark.parametrize(
-    ("name", "action"),
-    [(n, a) for n in ("issues", "pull_request") for a in ("opened", "labeled", "assigned")],
-)
-def test_bots_start_nothing_unless_they_are_allowed(name: str, action: str) -> None:
+@pytest.mark.attack
+@pytest.mark.parametrize("action", ["opened", "labeled", "assigned"])
+@BOTH
+def test_bots_start_nothing_unless_they_are_allowed(name: str, field: str, action: str) -> None:
+    """A bot mentions the agent, or adds the label that starts work: ignored."""
     payload = done(name, action, "@agent fix")
     payload["sender"] |= {"login": "helper[bot]", "type": "Bot"}
     assert "isn't a person" in reason(name, payload)
-    assert parsed(name, payload, allowed_users=["helper[bot]"]) is not None
     started(name, payload, allowed_users=["helper[bot]"])
     payload["sender"] |= {"login": BOT, "type": "User"}
     assert "by Resolver itself" in reason(name, payload)
     payload["sender"]["login"] = "mona"
-    payload["issue" if name == "issues" else name]["state"] = "closed"
+    payload[field]["state"] = "closed"
     assert "closed" in reason(name, payload)
 
 
