@@ -3,8 +3,8 @@
 The import takes seconds, so a run starts it in the background (`preload_litellm`). litellm's own
 retries, telemetry and download of prices are disabled; `litellm_model.py` decides about retries.
 
-The HTTP client for all model calls follows no redirects, keeps no cookies, and limits the decoded
-size and the duration of a response, from the first byte of its head on. A timeout of httpx limits
+The HTTP client for all model calls follows no redirects, keeps no cookies, and limits the size and
+the duration of a response, from the first byte of its head on. A timeout of httpx limits
 the wait for each read only. An endpoint that sends one header line, or one `103 Early Hints`, per
 second would keep a call waiting without end.
 """
@@ -14,7 +14,6 @@ import os
 import socket
 import threading
 import warnings
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import cache
@@ -27,12 +26,6 @@ from resolver.llm.base import ModelConfig
 from resolver.models.run import Tokens
 
 logger = logging.getLogger("resolver.llm")
-
-_GZIP_OR_ZLIB = 32 + zlib.MAX_WBITS
-"""Tells zlib to recognize both formats: https://docs.python.org/3/library/zlib.html#zlib.decompress"""
-
-ACCEPTED_ENCODING = "gzip"
-"""The encoding that requests ask for."""
 
 
 class ResponseDeadline:
@@ -87,31 +80,28 @@ def _shut_down(connection: socket.socket) -> None:
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
-def read_decoded(response: httpx.Response, max_bytes: int) -> bytes:
-    """Return the decoded body of a response. Decoding stops at `max_bytes`.
+MAX_REPLY_BYTES = 10_000_000
+MAX_REPLY_LINES = 200_000
+"""Maximum number of lines of a reply. litellm needs up to 0.1 ms for a line of a streamed reply, and
+works on it after the deadline has ended."""
 
-    Raises httpx.DecodingError if the body is larger, or has more than one encoding or another than
-    gzip or deflate.
+
+def read_body(response: httpx.Response, max_bytes: int) -> bytes:
+    """Return the body of a response. Reading stops at `max_bytes`.
+
+    Raises httpx.DecodingError if the body is larger, has too many lines, or is compressed, which
+    was not requested.
     """
-    encodings = [
-        name
-        for part in response.headers.get("content-encoding", "").split(",")
-        if (name := part.strip().lower()) not in {"", "identity"}
-    ]
-    if len(encodings) > 1 or not {"gzip", "x-gzip", "deflate"}.issuperset(encodings):
-        names = ", ".join(encodings)[:100]
-        raise _decoding_error(response, f"the reply has the unsupported encoding {names}")
-    decoder = zlib.decompressobj(_GZIP_OR_ZLIB) if encodings else None
+    encoding = response.headers.get("content-encoding", "identity").strip().lower()
+    if encoding != "identity":
+        raise _decoding_error(response, f"the reply has the unsupported encoding {encoding[:100]}")
     body = bytearray()
     for chunk in response.iter_raw():
-        # One byte more than allowed, to recognize a body that is too large.
-        remaining = max_bytes + 1 - len(body)
-        try:
-            body += chunk[:remaining] if decoder is None else decoder.decompress(chunk, remaining)
-        except zlib.error as error:
-            raise _decoding_error(response, f"the reply can't be decompressed: {error}") from error
+        body += chunk
         if len(body) > max_bytes:
             raise _decoding_error(response, f"the reply is larger than {max_bytes:,} bytes")
+    if body.count(b"\n") > MAX_REPLY_LINES:
+        raise _decoding_error(response, f"the reply has more than {MAX_REPLY_LINES:,} lines")
     return bytes(body)
 
 
@@ -119,40 +109,7 @@ def _decoding_error(response: httpx.Response, message: str) -> httpx.DecodingErr
     return httpx.DecodingError(message, request=response.request)
 
 
-MAX_REPLY_BYTES = 10_000_000
-MAX_REPLY_LINES = 100_000
-"""Maximum number of lines of a streamed reply, without blank lines that follow another.
-
-litellm needs up to 0.1 ms for a line, and works on a streamed reply after its deadline has ended.
-"""
-
 REDIRECTED = "it redirects, which is not followed,"
-
-# Headers that no longer apply, because httpx returns the body decoded.
-_TRANSFER_HEADERS = {"content-encoding", "content-length", "transfer-encoding"}
-
-
-class BoundedResponse(httpx.Response):
-    """A complete response whose number of lines is limited.
-
-    litellm reads the events of a streamed reply as lines. Blank lines that follow another have no
-    meaning and are left out: https://html.spec.whatwg.org/multipage/server-sent-events.html
-    """
-
-    max_lines = MAX_REPLY_LINES
-
-    def iter_lines(self) -> Iterator[str]:
-        """Yield the lines. Raises httpx.DecodingError if there are more than `max_lines`."""
-        count, is_blank = 0, False
-        for line in super().iter_lines():
-            if is_blank and not line:
-                continue
-            is_blank = not line
-            count += 1
-            if count > self.max_lines:
-                message = f"the reply has more than {self.max_lines:,} lines"
-                raise _decoding_error(self, message)
-            yield line
 
 
 class BoundedClient(httpx.Client):
@@ -161,7 +118,7 @@ class BoundedClient(httpx.Client):
     A redirect becomes an error response (400), which the code of every provider in litellm reports
     as an error. Following it would send the conversation, and with some providers the key, to a
     host that nobody configured. The read timeout of a request limits the whole response from its
-    head on, not only the wait for each chunk. The lines of a body are limited in number too.
+    head on, not only the wait for each chunk.
 
     last_headers: headers of the last response; litellm loses them for some errors.
     """
@@ -170,7 +127,7 @@ class BoundedClient(httpx.Client):
         """Create a client without kept-alive connections.
 
         timeout: for requests without a timeout of their own.
-        max_bytes: maximum size of a body, after decompression.
+        max_bytes: maximum size of a body.
         """
         super().__init__(
             timeout=timeout,
@@ -190,14 +147,14 @@ class BoundedClient(httpx.Client):
         """
         seconds = request.extensions.get("timeout", {}).get("read")
         self.last_headers = {}
-        request.headers["Accept-Encoding"] = ACCEPTED_ENCODING
+        request.headers["Accept-Encoding"] = "identity"
         options |= {"stream": True, "follow_redirects": False}
         deadline = nullcontext() if seconds is None else ResponseDeadline(seconds).running(request)
         with deadline:
             response = super().send(request, **options)
             self.last_headers = dict(response.headers)
             try:
-                body = read_decoded(response, self._max_bytes)
+                body = read_body(response, self._max_bytes)
             finally:
                 response.close()
         if response.has_redirect_location:
@@ -205,9 +162,9 @@ class BoundedClient(httpx.Client):
         headers = [
             (name, value)
             for name, value in response.headers.multi_items()
-            if name not in _TRANSFER_HEADERS
+            if name not in {"content-encoding", "content-length", "transfer-encoding"}
         ]
-        complete_response = BoundedResponse(
+        complete_response = httpx.Response(
             response.status_code, headers=headers, content=body, request=request
         )
         complete_response.elapsed = response.elapsed

@@ -47,10 +47,6 @@ def test_the_system_message_and_the_last_two_inputs_are_marked() -> None:
     assert marked(conversation(0)) == [0, 1]
 
 
-def test_a_later_call_still_marks_the_end_of_the_previous_one() -> None:
-    assert set(marked(conversation(3))) & set(marked(conversation(4))) == {0, 7}
-
-
 def test_only_the_last_block_of_a_message_is_marked() -> None:
     blocks = [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
     (message,) = with_cache_marks([{"role": "user", "content": blocks}])

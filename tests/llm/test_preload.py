@@ -27,19 +27,6 @@ def test_users_wait_for_litellm_while_it_is_preloaded() -> None:
     assert done.stdout.splitlines() == ["3 True True"], done.stderr
 
 
-BROKEN = """
-import sys
-from resolver.llm.library import litellm, preload_litellm
-
-sys.modules["litellm"] = None  # what Python does to a module that can't be imported
-preload_litellm().join()
-try:
-    litellm()
-except ImportError as error:
-    print(error.name)
-"""
-
-
 ENDS_MEANWHILE = """
 import sys, time
 from resolver.llm.library import preload_litellm

@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.errors import ModelAuthError, ModelError
+from resolver.errors import ModelError
 from resolver.llm.base import ModelConfig
 from resolver.llm.preflight import probe
 from resolver.llm.registry import make_model
@@ -44,15 +44,3 @@ def test_the_cause_is_one_sentence(
         ask(model_endpoint.url)
     assert meaning in raised.value.what
     assert next_step in raised.value.next_step
-
-
-def test_a_key_that_is_not_accepted_names_its_variable(model_endpoint: ModelEndpoint) -> None:
-    model_endpoint.readiness = error(401, "bad key")
-    with pytest.raises(ModelAuthError) as raised:
-        ask(model_endpoint.url)
-    assert "LLM_API_KEY" in raised.value.next_step
-
-
-def test_an_unreachable_address_is_reported() -> None:
-    with pytest.raises(ModelError, match="nothing answers at the address"):
-        ask("http://127.0.0.1:1/v1")
