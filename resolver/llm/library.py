@@ -82,8 +82,8 @@ def _shut_down(connection: socket.socket) -> None:
 
 MAX_REPLY_BYTES = 10_000_000
 MAX_REPLY_LINES = 200_000
-"""Maximum number of lines of a reply. litellm needs up to 0.1 ms for a line of a streamed reply, and
-works on it after the deadline has ended."""
+"""Maximum number of lines of a reply. litellm needs up to 0.1 ms for a line of a streamed reply,
+and works on it after the deadline has ended."""
 
 
 def read_body(response: httpx.Response, max_bytes: int) -> bytes:

@@ -48,13 +48,7 @@ def connect_engine(environment: Mapping[str, str], seconds: int = _CALL_SECONDS)
     environment: DOCKER_HOST, DOCKER_TLS_VERIFY, DOCKER_CERT_PATH and DOCKER_CONTEXT are read.
     seconds: time limit for one call to the engine.
     """
-    address = environment.get("DOCKER_HOST") or "the default socket or the current docker context"
-    if address.startswith("ssh:"):  # its client would need a library for SSH, with its own keys
-        raise SandboxError(
-            f"the Docker engine at {address} can't be reached, since SSH is not spoken here",
-            "forward its socket with `ssh -N -L PATH:/var/run/docker.sock USER@HOST`, and set "
-            "DOCKER_HOST=unix://PATH; or use tcp:// with TLS",
-        )
+    address = _engine_address(environment)
     with engine_errors(
         f"no Docker engine answers at {address}",
         "start Docker, set DOCKER_HOST, or work on this machine with RESOLVER_RUNTIME=local",
@@ -62,6 +56,18 @@ def connect_engine(environment: Mapping[str, str], seconds: int = _CALL_SECONDS)
         with closing(_new_client(environment, seconds, _ANY_VERSION)) as probe:
             version = probe.api.version(api_version=False)["ApiVersion"]
         return _new_client(environment, seconds, version)
+
+
+def _engine_address(environment: Mapping[str, str]) -> str:
+    """Return the address for messages. Raises SandboxError if it is one of SSH."""
+    address = environment.get("DOCKER_HOST") or "the default socket or the current docker context"
+    if address.startswith("ssh:"):  # its client would need a library for SSH, with its own keys
+        raise SandboxError(
+            f"the Docker engine at {address} can't be reached, since SSH is not spoken here",
+            "forward its socket with `ssh -N -L PATH:/var/run/docker.sock USER@HOST`, and set "
+            "DOCKER_HOST=unix://PATH; or use tcp:// with TLS",
+        )
+    return address
 
 
 def _new_client(environment: Mapping[str, str], seconds: int, version: str) -> DockerClient:
@@ -74,7 +80,12 @@ def _new_client(environment: Mapping[str, str], seconds: int, version: str) -> D
 
 
 def engine_answers(environment: Mapping[str, str]) -> bool:
-    """Return True if a Docker engine answers. Used for `--runtime auto`."""
+    """Return True if a Docker engine answers. Used for `--runtime auto`.
+
+    Raises SandboxError if DOCKER_HOST names an engine that can't be used from here: the person who
+    set it expects that engine.
+    """
+    _engine_address(environment)
     try:
         connect_engine(environment, _PROBE_SECONDS).close()
     except SandboxError:

@@ -7,10 +7,12 @@ similar lines tell the agent how it differs.
 
 import difflib
 import hashlib
+import itertools
 import json
 import os
 import re
 import stat
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -219,73 +221,30 @@ def hunk(old: str | None, new: str | None, name: str) -> EditHunk:
 
     None stands for a file that does not exist.
     """
-    old_text, new_text = old or "", new or ""
-    start = old_text.rfind("\n", 0, _same_start(old_text, new_text)) + 1
-    end = _same_end(old_text, new_text, start)
-    lines_before = old_text.count("\n", 0, start)
-    before = _lines_with_ends(old_text[_lines_back(old_text, start) : start])
-    after = _lines_with_ends(
-        old_text[len(old_text) - end : _lines_ahead(old_text, len(old_text) - end)]
-    )
-    removed, added = (
-        _lines_with_ends(old_text[start : len(old_text) - end]),
-        _lines_with_ends(new_text[start : len(new_text) - end]),
-    )
+    before, after = _lines_with_ends(old or ""), _lines_with_ends(new or "")
+    start = _count_equal(before, after)
+    end = _count_equal(reversed(before[start:]), reversed(after[start:]))
+    first = max(0, start - CONTEXT_LINES)
+    last_old = min(len(before), len(before) - end + CONTEXT_LINES)
+    last_new = last_old + len(after) - len(before)
     body = [
-        *(_diff_line(" ", line) for line in before),
-        *(_diff_line("-", line) for line in removed),
-        *(_diff_line("+", line) for line in added),
-        *(_diff_line(" ", line) for line in after),
+        *(_diff_line(" ", line) for line in before[first:start]),
+        *(_diff_line("-", line) for line in before[start : len(before) - end]),
+        *(_diff_line("+", line) for line in after[start : len(after) - end]),
+        *(_diff_line(" ", line) for line in before[len(before) - end : last_old]),
     ]
-    first_line, context_count = lines_before - len(before), len(before) + len(after)
     head = (
         f"--- {'/dev/null' if old is None else 'a/' + name}\n"
         f"+++ {'/dev/null' if new is None else 'b/' + name}\n"
-        f"@@ -{_hunk_range(first_line, context_count + len(removed))} "
-        f"+{_hunk_range(first_line, context_count + len(added))} @@\n"
+        f"@@ -{_hunk_range(first, last_old - first)} +{_hunk_range(first, last_new - first)} @@\n"
     )
-    diff = _cut(head + "".join(body)) if old_text != new_text else ""
-    return EditHunk(diff, lines_before + 1, lines_before + len(added))
+    diff = _cut(head + "".join(body)) if before != after else ""
+    return EditHunk(diff, start + 1, len(after) - end)
 
 
-def _same_start(a: str, b: str) -> int:
-    """Return the length of the common prefix. Binary search, because comparing slices is fast."""
-    low, high = 0, min(len(a), len(b))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[low:middle] == b[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def _same_end(a: str, b: str, start: int) -> int:
-    """Return the length of the whole lines that both texts end with, after `start`."""
-    low, high = 0, min(len(a), len(b)) - start
-    while low < high:
-        middle = (low + high + 1) // 2
-        if a[len(a) - middle : len(a) - low] == b[len(b) - middle : len(b) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    if not all(len(text) - low == start or text[len(text) - low - 1] == "\n" for text in (a, b)):
-        return len(a) - (a.find("\n", len(a) - low) + 1 or len(a))
-    return low
-
-
-def _lines_back(text: str, position: int) -> int:
-    """Return where the CONTEXT_LINES lines before the beginning of a line start."""
-    for _ in range(CONTEXT_LINES):
-        position = text.rfind("\n", 0, max(0, position - 1)) + 1
-    return position
-
-
-def _lines_ahead(text: str, position: int) -> int:
-    """Return where the CONTEXT_LINES lines from the beginning of a line end."""
-    for _ in range(CONTEXT_LINES):
-        position = text.find("\n", position) + 1 or len(text)
-    return position
+def _count_equal(a: Iterable[str], b: Iterable[str]) -> int:
+    """Return the number of lines that are the same at the beginning of both."""
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(a, b)))
 
 
 def _lines_with_ends(text: str) -> list[str]:

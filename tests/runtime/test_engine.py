@@ -35,6 +35,15 @@ def test_a_wrong_docker_host_is_an_error(host: str) -> None:
     assert not engine_answers({"DOCKER_HOST": host})
 
 
+@pytest.mark.parametrize("use", [connect_engine, engine_answers])
+def test_an_engine_behind_ssh_is_an_error_instead_of_the_local_runtime(
+    use: Callable[[dict[str, str]], object],
+) -> None:
+    with pytest.raises(SandboxError, match="SSH is not spoken here") as error:
+        use({"DOCKER_HOST": "ssh://builder.test"})
+    assert "ssh -N -L" in error.value.next_step
+
+
 @pytest.mark.engine
 def test_an_unavailable_image_is_named(engine: docker.DockerClient) -> None:
     image = "127.0.0.1:1/no/such:image"

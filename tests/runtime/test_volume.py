@@ -1,10 +1,7 @@
 """Tests of filling the toolbox's volume."""
 
 import io
-import math
-import random
 import re
-import signal
 import subprocess
 import sys
 import tarfile
@@ -21,7 +18,6 @@ from resolver.runtime.base import SandboxSpec
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.toolbox import ENTRY, PREFIX, Toolbox
 from resolver.runtime.volume import (
-    LOCK_LABEL,
     fill_volume,
     remove_other_versions,
     toolbox_mount,
@@ -116,52 +112,26 @@ fill_volume(connect_engine(os.environ), toolbox, sys.argv[3])
 """
 
 
-@pytest.mark.parametrize("attempt", range(3))
-def test_a_killed_filling_is_repeated_at_once(
+@pytest.mark.parametrize("seconds", [0.0, 0.3])
+def test_a_killed_filling_is_repeated(
     engine: docker.DockerClient,
     own_toolbox: Toolbox,
     small_archive: Path,
     busybox_image: str,
-    attempt: int,
+    tmp_path: Path,
+    seconds: float,
 ) -> None:
-    arguments = [str(small_archive.parent / f"{attempt}"), own_toolbox.key, busybox_image]
-    cache = Path(arguments[0])
-    cache.mkdir()
-    (cache / f"toolbox-{own_toolbox.key}.tar").symlink_to(small_archive)
-    filler = subprocess.Popen([sys.executable, "-c", FILL, *arguments])
-    helper = {"name": f"^/{volume_name(own_toolbox)}-fill$"}
-    until(lambda: engine.api.containers(all=True, filters=helper) or filler.poll() is not None)
-    becomes_true(lambda: filler.poll() is not None, random.uniform(0, 0.4))
-    filler.kill()
-    was_killed = filler.wait() == -signal.SIGKILL
-    left = [each["Labels"] for each in engine.api.containers(all=True, filters=helper)]
-    assert was_killed or not left
-    # Without an end of the wait for a helper, the test would never end.
-    fill_volume(engine, own_toolbox, busybox_image, lock_seconds=math.inf)
-    assert not engine.api.containers(all=True, filters=helper)
+    arguments = [str(tmp_path), own_toolbox.key, busybox_image]
+    with subprocess.Popen([sys.executable, "-c", FILL, *arguments]) as filler:
+        users = {"volume": volume_name(own_toolbox)}
+        until(lambda: engine.api.containers(all=True, filters=users) or filler.poll() is not None)
+        becomes_true(lambda: filler.poll() is not None, seconds)
+        filler.kill()
+    fill_volume(engine, own_toolbox, busybox_image)
     with tarfile.open(small_archive) as whole:
         files = {member.name: member.size for member in whole if member.isfile()}
     assert files_of(engine, own_toolbox, busybox_image) == files
-    with machine(engine, own_toolbox, busybox_image):
-        pass
-
-
-def test_the_helper_of_another_machine_is_not_removed_before_the_deadline(
-    engine: docker.DockerClient, own_toolbox: Toolbox, busybox_image: str
-) -> None:
-    name = f"{volume_name(own_toolbox)}-fill"
-    labels = {LOCK_LABEL: "another-machine"}
-    helper = engine.containers.create(busybox_image, "x", name=name, labels=labels)
-    waiting = threading.Thread(target=fill_volume, args=(engine, own_toolbox, busybox_image))
-    waiting.start()
-    try:
-        waiting.join(timeout=2)
-        helper.reload()
-        assert waiting.is_alive()
-    finally:
-        helper.remove()
-        waiting.join()
-    assert holds(engine, own_toolbox, busybox_image, ENTRY)
+    assert not engine.api.containers(all=True, filters=users)
 
 
 def files_of(engine: docker.DockerClient, toolbox: Toolbox, image: str) -> dict[str, int]:

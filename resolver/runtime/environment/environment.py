@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final
 
 from docker import DockerClient
 
@@ -17,7 +17,6 @@ from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.actions import SandboxAction
 from resolver.events.base import ObservationBase, Source
 from resolver.events.lifecycle import StageCompleted, Warned
 from resolver.events.state import State
@@ -44,23 +43,16 @@ MAX_TAIL_CHARACTERS: Final = 3_000
 """Number of characters of a failed set-up's output that the agent and people are shown."""
 
 # `export -p` prints the variables in a form that bash can read again. GITHUB_ENV and GITHUB_PATH
-# work as in a workflow, a value of several lines (NAME<<DELIMITER) included:
+# work as in a workflow, but for values of several lines:
 # https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
 _WRAPPER: Final = r"""
 S=${BASH_SOURCE[0]%/*}
 export GITHUB_ENV=$S/setup.github_env GITHUB_PATH=$S/setup.github_path
 : >"$GITHUB_ENV"; : >"$GITHUB_PATH"
 resolver_take_env() {
-  local line value end
+  local line
   while IFS= read -r line; do
-    if [[ $line =~ ^([A-Za-z_][A-Za-z0-9_]*)\<\<(.+)$ ]]; then
-      local name=${BASH_REMATCH[1]}
-      end=${BASH_REMATCH[2]} value=
-      while IFS= read -r line && [[ $line != "$end" ]]; do value+=${value:+$'\n'}$line; done
-      export "$name=$value"
-    elif [[ $line =~ ^([A-Za-z_][A-Za-z0-9_]*)=(.*)$ ]]; then
-      export "${BASH_REMATCH[1]}=${BASH_REMATCH[2]}"
-    fi
+    [[ $line =~ ^[A-Za-z_][A-Za-z0-9_]*= ]] && export "$line"
   done <"$GITHUB_ENV"
   while IFS= read -r line; do [[ -n $line ]] && export PATH=$line:$PATH; done <"$GITHUB_PATH"
   : >"$GITHUB_ENV"; : >"$GITHUB_PATH"
@@ -72,19 +64,6 @@ resolver_keep_exports() {
 }
 trap 'resolver_status=$?; resolver_keep_exports; exit $resolver_status' EXIT
 """
-
-
-class SetupSandbox(Protocol):
-    """The part of a Runtime that the set-up uses."""
-
-    @property
-    def scratch(self) -> str: ...
-
-    def put_file(self, name: str, content: bytes) -> None: ...
-
-    def execute(self, action: SandboxAction) -> ObservationBase: ...
-
-    def set_baseline(self, base: str) -> Any: ...
 
 
 @dataclass(frozen=True)
@@ -123,7 +102,7 @@ def setup_script(plan: SetupPlan) -> str:
 
 def prepare(
     plan: SetupPlan,
-    sandbox: SetupSandbox,
+    sandbox: Runtime,
     stream: EventStream,
     state: State,
     base: str,
@@ -168,7 +147,7 @@ def prepare(
     )
 
 
-def take_exports(sandbox: SetupSandbox, stream: EventStream) -> None:
+def take_exports(sandbox: Runtime, stream: EventStream) -> None:
     """Set the variables exported by the set-up in the agent's shell.
 
     The set-up ran in this run, or in an earlier one whose environment is used again.
@@ -177,14 +156,14 @@ def take_exports(sandbox: SetupSandbox, stream: EventStream) -> None:
     _run(a.CmdRun(command=f"if [ -f {file} ]; then . {file}; fi"), sandbox, stream)
 
 
-def _run(action: a.CmdRun, sandbox: SetupSandbox, stream: EventStream) -> ObservationBase:
+def _run(action: a.CmdRun, sandbox: Runtime, stream: EventStream) -> ObservationBase:
     added = stream.add(action.model_copy(update={"source": Source.ENVIRONMENT}))
     observation = sandbox.execute(added)
     return stream.add(observation.model_copy(update={"cause": added.id}))
 
 
 def _interrupt_if_running(
-    observation: ObservationBase, sandbox: SetupSandbox, stream: EventStream
+    observation: ObservationBase, sandbox: Runtime, stream: EventStream
 ) -> None:
     """End a set-up that exceeded its time and still runs: the next command ends it and says so."""
     if isinstance(observation, o.CmdOutput) and observation.exit_code is None:

@@ -7,7 +7,7 @@ https://containers.dev/implementors/json_reference/
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -207,7 +207,7 @@ def _setup_of_repository(read: Read) -> object:
 
 
 def _copilot(path: str, data: bytes) -> SetupPlan:
-    """Return the `run` steps, in order. Steps that use an action need a workflow and are left out.
+    """Return the `run` steps, in order. Variables, and steps that use an action, are left out.
 
     Source:
     https://docs.github.com/en/copilot/how-tos/use-copilot-agents/coding-agent/customize-the-agent-environment
@@ -225,26 +225,12 @@ def _copilot(path: str, data: bytes) -> SetupPlan:
     left_out: list[str] = []
     for step in steps:
         if isinstance(step.get("run"), str):
-            commands.append(_step({**_values(job, "env"), **_values(step, "env")}, step))
+            folder = shlex.quote(str(step.get("working-directory") or "."))
+            run = _EXPRESSION.sub("", step["run"]).strip()
+            # A subshell, followed by taking over its GITHUB_ENV and GITHUB_PATH.
+            commands.append(f"(\ncd {folder}\n{run}\n)\nresolver_take_env")
         elif "uses" in step and not str(step["uses"]).startswith("actions/checkout@"):
             left_out.append(f"the step that uses {step['uses']}")
+    if "env" in job or any("env" in step for step in steps):
+        left_out.append("the variables in `env`")
     return SetupPlan(path, "\n".join(commands), tuple(left_out))
-
-
-def _step(variables: Mapping[str, str], step: Mapping[str, Any]) -> str:
-    """Return one step as a subshell, followed by taking over its GITHUB_ENV and GITHUB_PATH."""
-    folder = shlex.quote(str(step.get("working-directory") or "."))
-    exports = "".join(
-        f"export {name}={shlex.quote(value)}\n"
-        for name, value in variables.items()
-        if name.isidentifier()
-    )
-    run = _EXPRESSION.sub("", step["run"]).strip()
-    return f"(\ncd {folder}\n{exports}{run}\n)\nresolver_take_env"
-
-
-def _values(holder: Mapping[str, Any], key: str) -> dict[str, str]:
-    values = holder.get(key)
-    if not isinstance(values, dict):
-        return {}
-    return {str(name): _EXPRESSION.sub("", str(value)) for name, value in values.items()}
