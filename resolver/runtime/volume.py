@@ -7,7 +7,7 @@ share an engine do so at the same moment, one of them fails to start its sandbox
 
 import time
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 import docker
 from docker import DockerClient
@@ -60,7 +60,7 @@ def fill_volume(
     ):
         # The engine may still unpack what a process that was killed has sent. Listed without
         # details, which it gives only after that.
-        filters = {"label": f"{TOOLBOX_LABEL}={toolbox.key}"}
+        filters: dict[str, Any] = {"label": f"{TOOLBOX_LABEL}={toolbox.key}"}
         for abandoned in client.containers.list(all=True, filters=filters, sparse=True):
             remove_container(abandoned)
         helper = client.containers.create(

@@ -244,7 +244,8 @@ def hunk(old: str | None, new: str | None, name: str) -> EditHunk:
 
 def _count_equal(a: Iterable[str], b: Iterable[str]) -> int:
     """Return the number of lines that are the same at the beginning of both."""
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(a, b)))
+    pairs = zip(a, b, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _lines_with_ends(text: str) -> list[str]:
