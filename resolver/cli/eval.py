@@ -1,5 +1,8 @@
-"""`resolver eval`: makes tasks of a repository's own fixes, and writes trajectories."""
+"""`resolver eval`: makes tasks of a repository's own fixes, and lets Harbor run Resolver."""
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -24,6 +27,10 @@ from resolver.storage.log_location import open_log
 from resolver.trace.plain import for_terminal
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
+BUNDLED = "bundled"
+"""Name of the suite that comes with Resolver."""
+
+AGENT = "resolver.evaluation.harbor_agent:ResolverAgent"
 NEEDS_DOCKER = {"runtime": "docker"}
 """A task is a container, so its tests are executed in one, whatever the settings say."""
 
@@ -58,7 +65,8 @@ def history(
 
     A fix is a commit that says `Fixes #N` and changes tests. It is usable if its tests fail on the
     commit before it and pass with it, three times in a row, in the image and with the set-up of the
-    settings.
+    settings. If the first fixes all fail for one cause, such as a missing image, the command stops
+    and names it.
 
     The exit code is 0 if at least one task is usable, otherwise 3.
     """
@@ -88,6 +96,38 @@ def history(
     return 0 if usable else 3
 
 
+@command.command(
+    name="run",
+    context_settings={"ignore_unknown_options": True},
+    short_help="Let Harbor run Resolver on tasks.",
+)
+@click.argument("suite", type=FOLDER)
+@click.argument("harbor_options", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def run_command(
+    environment: Mapping[str, str], /, suite: Path, harbor_options: tuple[str, ...]
+) -> int:
+    """Let Harbor run Resolver on the tasks of SUITE; HARBOR_OPTIONS are those of `harbor run`.
+
+    SUITE is a folder of tasks, or one task; `bundled` is the suite that comes with Resolver. The
+    options say at least the model and what is installed in the containers, for example `--model
+    anthropic/claude-sonnet-4-5 --ak package=WHEEL`, and may say the number of attempts (`-k 3`).
+
+    The exit code is Harbor's.
+    """
+    path = f"{Path(sys.executable).parent}:{environment.get('PATH', '')}"
+    harbor = shutil.which("harbor", path=path)
+    if harbor is None:
+        raise UsageError(
+            "Harbor, which runs the tasks, is not installed",
+            "install it beside Resolver, with Python 3.12 or later: "
+            "pip install 'resolver-agent[evaluation]'",
+        )
+    folder = bundled_suite() if str(suite) == BUNDLED and not suite.exists() else suite
+    arguments = [harbor, "run", "--path", str(folder), "--agent", AGENT, *harbor_options]
+    return subprocess.run(arguments, env=dict(environment), check=False).returncode
+
+
 @command.command(short_help="Print a run as a trajectory in ATIF.")
 @click.argument("log")
 @click.option("--output", type=click.Path(path_type=Path), help="File to write instead.")
@@ -99,3 +139,10 @@ def atif(environment: Mapping[str, str], /, log: str, output: Path | None) -> in
     """
     write_text(render_atif(list(open_log(log, environment))), output)
     return 0
+
+
+def bundled_suite() -> Path:
+    """Return the path of suite/: in the installed package, or at the top of a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "suite"
+    return installed if installed.is_dir() else package.parent / "suite"

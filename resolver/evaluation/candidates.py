@@ -5,6 +5,7 @@ the task's container will have: on the commit before the fix, and on the fix its
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from resolver.config.settings import Settings
+from resolver.config.templates import render
 from resolver.controller.control import Control
 from resolver.errors import SandboxError, UsageError
 from resolver.evaluation.history import FixFiles, PastFix
@@ -33,6 +35,11 @@ REPETITIONS = 3
 
 MAX_CHECKS_PER_FIX = 3
 
+MAX_FAILURES = 3
+"""Number of candidates that may fail for one cause while none is usable."""
+
+MAX_DETAIL_CHARACTERS = 1_000
+
 RejectionCause = Literal[
     "tests_only",
     "no_text",
@@ -44,15 +51,21 @@ RejectionCause = Literal[
     "time_limit",
     "sandbox",
 ]
-"""Why a fix can't be a task; prompts/eval/examined.txt.j2 explains each."""
+"""Why a fix can't be a task; prompts/eval/_cause.txt.j2 explains each."""
+
+CAUSES_OF_ENVIRONMENT: frozenset[RejectionCause] = frozenset(
+    {"no_checks", "fails_with_fix", "time_limit", "sandbox"}
+)
+"""Causes that are likely to be the same for each fix of the repository."""
 
 
 @dataclass(frozen=True)
 class Rejection:
-    """Why a fix can't be a task. detail: what failed."""
+    """Why a fix can't be a task. detail: what failed. next_step: what to do about it."""
 
     cause: RejectionCause
     detail: str = ""
+    next_step: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,13 +98,23 @@ class TaskMaker:
     def make(self, fixes: Iterable[tuple[PastFix, FixFiles]]) -> Iterator[Candidate]:
         """Yield each fix when it was examined, and its task is written if it is usable.
 
-        Tasks that the suite has already are kept.
+        Tasks that the suite has already are kept. Raises SandboxError if the first candidates all
+        fail for one cause that is not theirs.
         """
+        failures = Counter[RejectionCause]()
+        has_task = False
         for fix, files in fixes:
             try:
-                yield Candidate(fix, self._make_task(fix, files))
+                rejection = self._make_task(fix, files)
             except (SandboxError, UsageError) as error:
-                yield Candidate(fix, Rejection("sandbox", f"{error.what}\n{error.next_step}"))
+                rejection = Rejection("sandbox", error.what, error.next_step)
+            yield Candidate(fix, rejection)
+            has_task = has_task or rejection is None
+            if rejection is None or has_task or rejection.cause not in CAUSES_OF_ENVIRONMENT:
+                continue
+            failures[rejection.cause] += 1
+            if failures[rejection.cause] == MAX_FAILURES:
+                raise _no_candidate_works(rejection)
 
     def _make_task(self, fix: PastFix, files: FixFiles) -> Rejection | None:
         if (self.suite / fix.name).is_dir():
@@ -184,6 +207,13 @@ def _examine(
         if broken.execute(check, seconds).exit_code in {0, None}:
             return Rejection("flaky")
     return None
+
+
+def _no_candidate_works(rejection: Rejection) -> SandboxError:
+    values = {"cause": rejection.cause, "detail": rejection.detail[-MAX_DETAIL_CHARACTERS:]}
+    what = render("eval/stopped.txt.j2", count=MAX_FAILURES, **values).strip()
+    next_step = rejection.next_step or render("eval/next_step.txt.j2", **values).strip()
+    return SandboxError(what, next_step)
 
 
 def _changes_environment(base: Workspace, fix: PastFix, files: FixFiles) -> bool:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,9 @@ checks:
 """
 MUL, ADD = "test 6 = 6\n", 'test "$(sh add.sh 2 3)" = 5\n'
 DOCS = (Path(__file__).parents[2] / "docs/how-to/evaluation.md").read_text()
-HISTORY = next(
+HISTORY, RUN = [
     line.split()[1:] for line in DOCS.splitlines() if line.startswith("    resolver eval")
-)
+][:2]
 """The first example of the documentation."""
 
 
@@ -131,6 +132,20 @@ def test_nothing_of_the_fix_is_in_what_the_agent_starts_from(
         assert future not in "\n".join(seen)
 
 
+@pytest.mark.engine
+@pytest.mark.usefixtures("engine")
+def test_the_command_stops_after_three_fixes_that_fail_for_one_cause(
+    tmp_path: Path, environment: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    repository = make_history(tmp_path / "sums", "localhost:1/no-such-image:1", fixes=5)
+    suite = tmp_path / "suite"
+    assert run(example(HISTORY, repository, suite), environment) == 1
+    shown = capsys.readouterr().err
+    assert shown.count("not usable, the sandbox failed") == 3
+    assert "localhost:1/no-such-image:1" in shown and "\n  -> " in shown
+    assert list(suite.iterdir()) == []
+
+
 def test_a_history_without_a_usable_fix_says_why(
     tmp_path: Path, environment: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -154,3 +169,35 @@ def test_an_image_that_is_built_is_refused(
     repository = make_checkout(tmp_path / "r", files)
     assert run(example(HISTORY, repository, tmp_path / "suite"), environment) == 2
     assert "push it to a registry" in capsys.readouterr().err
+
+
+@pytest.fixture
+def write_harbor(tmp_path: Path, environment: dict[str, str]) -> Callable[[str], Path]:
+    def write(text: str) -> Path:
+        script = tmp_path / "bin/harbor"
+        script.parent.mkdir()
+        script.write_text(f"#!/bin/sh\n{text}\n")
+        script.chmod(0o755)
+        environment["PATH"] = f"{script.parent}:{environment['PATH']}"
+        return script
+
+    return write
+
+
+def test_harbor_runs_resolver_on_the_bundled_suite_with_the_options_that_are_given(
+    tmp_path: Path, environment: dict[str, str], write_harbor: Callable[[str], Path]
+) -> None:
+    write_harbor(f'printf "%s\\n" "$@" "$LLM_API_KEY" > {tmp_path}/arguments; exit 7')
+    command = ["eval", "run", "bundled", "--model", "m", "-k", "3", "--ak", "package=x y"]
+    assert run(command, environment | {"LLM_API_KEY": "key"}) == 7
+    suite = str(Path(__file__).parents[2] / "suite")
+    agent = "resolver.evaluation.harbor_agent:ResolverAgent"
+    given = ["run", "--path", suite, "--agent", agent, *command[3:], "key"]
+    assert (tmp_path / "arguments").read_text().splitlines() == given
+
+
+def test_without_harbor_its_installation_is_named(
+    environment: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["eval", "run", "bundled"], environment | {"PATH": "/nowhere"}) == 2
+    assert "pip install 'resolver-agent[evaluation]'" in capsys.readouterr().err
