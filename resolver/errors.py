@@ -36,7 +36,7 @@ from typing import ClassVar, Literal
 Cause = Literal[
     "",
     # Causes reported by GitHub; see resolver.models.known_failures.
-    "archived", "disabled", "sso", "moved", "locked", "issues_off", "pull_requests_off",
+    "archived", "sso", "moved", "locked", "issues_off", "pull_requests_off",
     "base_gone", "proposal", "workflow_files", "secret_scanning", "branch_protected", "large_files",
     "push_rule",
     "token", "push_permission", "permission", "not_found", "rate_limit", "forge_down",

@@ -1,7 +1,6 @@
-"""Writes the reference pages that are made from the code: the command line, outcome.json, the
-metrics and the HTTP routes of the server. A test compares the files with the result."""
+"""Writes the reference pages that are made from the code: the command line, outcome.json and
+the server's metrics. A test compares the files with the result."""
 
-import ast
 import re
 from collections.abc import Callable, Iterator
 from inspect import cleandoc
@@ -62,21 +61,6 @@ person. Counters begin at 0 when the server starts.
 
 | Metric | Type | Labels | Meaning |
 |---|---|---|---|
-"""
-
-ROUTES_HEAD = """# The HTTP routes of the server
-
-<!-- not run: needs a server -->
-
-    curl http://127.0.0.1:8000/readyz
-
-`resolver serve` has the routes below. Other programs start work through GitHub, with
-[`repository_dispatch`](triggers.md#dispatches). Pages about a run or a repository are served only
-if `RESOLVER_PUBLIC_URL` is set. They need a key in their URL; a wrong key gets the same answer as
-an unknown page (404).
-
-| Route | Query | What it answers |
-|---|---|---|
 """
 
 
@@ -186,66 +170,10 @@ def _labels(family: Metric, names: dict[str, str]) -> str:
     )
 
 
-def routes_page() -> str:
-    """Return the page of the routes of `resolver serve`."""
-    rows = sorted(
-        row
-        for path in (ROOT / "resolver/entrypoints").rglob("*.py")
-        for row in _routes_of(ast.parse(path.read_text()))
-    )
-    return ROUTES_HEAD + "".join(
-        f"| `{method} {route}` | {query} | {text} |\n" for route, method, query, text in rows
-    )
-
-
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-def _routes_of(module: ast.Module) -> Iterator[tuple[str, str, str, str]]:
-    """Yield path, method, query parameters and meaning of each route that a module adds."""
-    constants = {
-        target.id: node.value
-        for node in module.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    for function, decorator in _decorated_functions(module):
-        match decorator:
-            case ast.Call(
-                func=ast.Attribute(attr="get" | "post" | "put" | "delete" as method),
-                args=[first, *_],
-            ):
-                path = constants.get(first.id) if isinstance(first, ast.Name) else first
-                route = path.value if isinstance(path, ast.Constant) else ""
-                if not isinstance(route, str) or not route.startswith("/"):
-                    continue
-                names = [a.arg for a in (*function.args.args, *function.args.kwonlyargs)]
-                query = [f"`{n}`" for n in names if f"{{{n}" not in route and n != "request"]
-                text = " ".join((ast.get_docstring(function) or "").split())
-                assert text, f"the function of {route} has no docstring, which is its reference"
-                yield route, method.upper(), ", ".join(query), text
-
-
-def _decorated_functions(module: ast.Module) -> Iterator[tuple[Function, ast.expr]]:
-    """Yield each function with each of its decorators, also with one that is called later, as in
-    `app.post(PATH)(function)`."""
-    functions = [node for node in ast.walk(module) if isinstance(node, Function)]
-    for function in functions:
-        yield from ((function, decorator) for decorator in function.decorator_list)
-    by_name = {function.name: function for function in functions}
-    for node in ast.walk(module):
-        match node:
-            case ast.Call(func=ast.Call() as decorator, args=[ast.Name(id=name)]):
-                if name in by_name:
-                    yield by_name[name], decorator
-
-
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": cli_page,
     "outcome.md": outcome_page,
     "metrics.md": metrics_page,
-    "http-api.md": routes_page,
 }
 """The function that returns each page, by its name in docs/reference."""
 

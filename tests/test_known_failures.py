@@ -34,8 +34,6 @@ PUSHES: list[tuple[str, Cause]] = [
      "large_files"),
     ("remote: This repository was archived so it is read-only.\nfatal: unable to access "
      "'https://github.com/o/r/': The requested URL returned error: 403", "archived"),
-    ("remote: Repository 'o/r' is disabled.\nremote: Please ask the owner to check their account.\n"
-     "fatal: unable to access: The requested URL returned error: 403", "disabled"),
     ("remote: Invalid username or token. Password authentication is not supported for Git "
      "operations.\nfatal: Authentication failed for 'https://github.com/o/r.git/'", "token"),
     ("remote: The 'x' organization has enabled or enforced SAML SSO.\nfatal: The requested URL "
@@ -67,7 +65,6 @@ def test_a_network_failure_is_not_a_refusal() -> None:
         ("Unable to create comment because issue is locked.", "locked"),
         ("Issues are disabled for this repo", "issues_off"),
         ("Resource protected by organization SAML enforcement. You must grant access", "sso"),
-        ("Repository access blocked", "disabled"),
         ("Moved Permanently", "moved"),
     ],
 )  # fmt: skip

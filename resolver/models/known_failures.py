@@ -35,11 +35,6 @@ _COMMON_FAILURES = (
         "unarchive the repository under Settings > General > Danger Zone, then ask again",
     ),
     _known_failure(
-        "disabled",
-        r"repository .{0,200} is disabled|repository access blocked",
-        "the repository's owner has to settle it with GitHub first",
-    ),
-    _known_failure(
         "sso",
         r"single sign-on|\bSAML\b",
         "authorize the token for the organization's single sign-on",
@@ -124,12 +119,6 @@ _GIT_FAILURES = (
         "the server sent almost nothing for a minute: it is overloaded, or the repository has "
         "something that takes long to send, such as thousands of folders within one another; try "
         "it with `git clone`, and run it again if that works",
-    ),
-    _known_failure(
-        "",
-        r"corruption on the remote side|bad pack header",
-        "git on the server could not read all of the repository: it is damaged (`git fsck` says "
-        "where), or it has thousands of folders within one another, which git can't send",
     ),
 )
 

@@ -53,7 +53,7 @@ from resolver.trace.plain import for_terminal, relative_command
 CleanedModel = TypeVar("CleanedModel", RunFailure, Outcome)
 
 PERMANENT_REFUSALS: frozenset[Cause] = frozenset(
-    {"push_permission", "token", "sso", "archived", "disabled", "moved", "secret_scanning"}
+    {"push_permission", "token", "sso", "archived", "moved", "secret_scanning"}
 )
 """Causes of a refused push that also refuse every other push to the repository."""
 
