@@ -68,12 +68,6 @@ def test_a_comment_becomes_a_pull_request_and_one_comment(done: Done) -> None:
     assert "/actions/runs/77" in comment
 
 
-def test_it_is_said_that_ci_does_not_start_by_itself(done: Done) -> None:
-    [comment] = done.scenario.bot_comments()
-    assert comment.count("GitHub starts no workflows, including CI, for pushes made with") == 1
-    assert "app-id" in comment
-
-
 def test_the_job_gets_the_outputs_of_action_yml(done: Done) -> None:
     action = yaml.safe_load((ROOT / "action.yml").read_text())
     assert done.run.outputs.keys() == action["outputs"].keys()
@@ -89,14 +83,6 @@ def test_a_later_step_can_read_and_remove_all_files(done: Done) -> None:
         assert (facts.st_uid, facts.st_gid) == (RUNNER, RUNNER), path
         assert facts.st_mode & 0o400, path
     assert json.loads((output / "outcome.json").read_text())["state"] == "finished"
-
-
-def test_the_checkout_is_left_alone(done: Done) -> None:
-    workspace = done.scenario.workspace
-    assert {path.name for path in workspace.iterdir()} == {
-        *(".git", "calc.py", "README.md", "resolver-output"),
-    }
-    assert "a - b" in (workspace / "calc.py").read_text()
 
 
 def test_the_agent_worked_in_another_container(done: Done) -> None:

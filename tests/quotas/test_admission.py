@@ -1,5 +1,7 @@
-"""Tests of reserving a run's quota in the ledger, on a test GitHub with git over HTTP."""
+"""Tests of reserving a run's quota in the ledger and of recording its cost there, on a test GitHub
+with git over HTTP."""
 
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -8,128 +10,164 @@ from typing import Any
 
 import pytest
 
-from resolver.config.settings import load_settings
+from resolver.config.settings import Settings, load_settings
 from resolver.errors import QuotaReached
+from resolver.events.run_log import RunLog
 from resolver.github.client.access import GitHubAccess
 from resolver.github.events.quota_decision import QuotaBound, QuotaLimits
-from resolver.github.events.quota_ledger import QuotaLedger
+from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markers import Ending, run_marker
-from resolver.models.run import Actor
+from resolver.models.run import Actor, RunState
 from resolver.runs.quotas.admission import (
+    RecordedCost,
+    ledger_key,
     read_refs,
+    record_cost,
     reserve_quota,
 )
-from resolver.runs.stages import AcceptedRun, RunRequest
+from resolver.runs.stages import AcceptedRun, OpenedLog, RunRequest, StageValues
+from resolver.storage.run_refs import RUNS
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.quotas.booking import NOW, Place
-from tests.runs.plain_values import run_request
+from tests.runs.plain_values import PULL, executed_values, published_values, run_log, run_request
+from tests.trace import sample
 
 REPOSITORY = "octo/demo"
-CALM = nullcontext()
 RUN = "20261121-120000-000001"
+OTHER_RUN = "20261121-120000-000002"
+SECONDS = 90
+CALM = nullcontext()
+REPORTED: dict[Ending, dict[str, object]] = {
+    Ending.PULL_REQUEST: {"pull_request": PULL},
+    Ending.STOPPED: {"outcome": reports.outcome(state=RunState.STOPPED)},
+    Ending.ERROR: {"outcome": None},
+}
+"""What a report of a run that ended so contains."""
+
+
+class Recording:
+    """A run on an issue that reserves its quota, works for 90 seconds, and records its cost."""
+
+    def __init__(self, github: GitHubServer, folder: Path) -> None:
+        github.create_repository(REPOSITORY, {"a.py": "1\n"})
+        self.github = github
+        self.place = Place(github.server_url, REPOSITORY, github.token_for("octo", REPOSITORY))
+        self.settings = self.settings_with()
+        request = replace(run_request(folder), run=RUN, now=lambda: NOW, archives_log=True)
+        self.request: RunRequest = request
+        self.log: RunLog = run_log(request.output.log)
+        opening = sample.started().model_copy(update={"run": RUN})
+        for event in (opening, sample.reply("Fixed", 0.25), sample.reply("Done", None)):
+            self.log.stream.add(event)
+        (request.output.folder / "outcome.json").write_text("{}")
+
+    def settings_with(self, token: str = "") -> Settings:
+        environment = {
+            **self.github.addresses,
+            "GITHUB_TOKEN": token or self.place.token,
+        }
+        return load_settings({}, environment, {})
+
+    @property
+    def forge(self) -> GitHubForge:
+        urls = (self.github.api_url, self.github.server_url, self.github.graphql_url)
+        return GitHubForge(GitHubAccess(self.place.token, *urls), REPOSITORY)
+
+    def accepted(self) -> AcceptedRun:
+        snapshot = read_refs(self.request, self.forge)
+        return reserve_quota(self.request, self.settings, self.forge, snapshot)
+
+    def reserve(
+        self, limits: QuotaLimits | None = None, token: str = "", **changes: Any
+    ) -> AcceptedRun:
+        """Reserve the quota of the request with these changes, without reading refs before."""
+        request, settings = replace(self.request, **changes), self.settings_with(token)
+        return reserve_quota(request, settings, self.forge, limits=limits)
+
+    def reader(self) -> str:
+        """Return a token that may not push."""
+        return self.github.token_for("octo", REPOSITORY, permissions={"contents": "read"})
+
+    def put(self, run: LedgerRun) -> None:
+        self.place.ledger().change(lambda ledger: (ledger.with_run(run), None))
+
+    def values(self, accepted: AcceptedRun | None, *, has_log: bool = True) -> StageValues:
+        request = replace(self.request, now=lambda: NOW + timedelta(seconds=SECONDS))
+        values = executed_values(replace(request, load_settings=lambda _: self.settings))
+        values = published_values(values)
+        if has_log:
+            values = values.with_value(OpenedLog(self.log))
+        return values.with_value(accepted) if accepted else values
+
+    def record(self, values: StageValues, ending: Ending = Ending.PULL_REQUEST) -> RecordedCost:
+        report = reports.report(**REPORTED[ending])
+        assert report.ending is ending
+        return record_cost(values, report)
+
+    @property
+    def ledger(self) -> QuotaLedger:
+        return self.place.ledger().read()
+
+    @property
+    def entry(self) -> LedgerRun:
+        [entry] = self.ledger.runs
+        return entry
+
+    @property
+    def archived(self) -> list[str]:
+        refs = self.github.repository(REPOSITORY).git.text("for-each-ref", "--format=%(refname)")
+        return [ref for ref in refs.split() if ref.startswith(RUNS)]
 
 
 @pytest.fixture
-def place(github: GitHubServer) -> Place:
-    github.create_repository(REPOSITORY)
-    return Place(github.server_url, REPOSITORY, github.token_for("octo", REPOSITORY))
+def recording(github: GitHubServer, tmp_path: Path) -> Iterator[Recording]:
+    made = Recording(github, tmp_path)
+    yield made
+    made.log.close()
 
 
-@pytest.fixture
-def request_for_run(tmp_path: Path) -> RunRequest:
-    return replace(run_request(tmp_path), run=RUN, now=lambda: NOW)
-
-
-def reserve(
-    github: GitHubServer,
-    place: Place,
-    request: RunRequest,
-    limits: QuotaLimits | None = None,
-    *,
-    fetches_refs: bool = False,
-) -> tuple[AcceptedRun, QuotaLedger]:
-    """Return the accepted run, and the ledger as others read it afterwards.
-
-    fetches_refs: read the repository's refs before, as a run does.
-    """
-    environment = {
-        **github.addresses,
-        "GITHUB_TOKEN": place.token,
-    }
-    settings = load_settings({}, environment, {})
-    access = GitHubAccess(place.token, github.api_url, place.server, github.graphql_url)
-    forge = GitHubForge(access, REPOSITORY)
-    snapshot = read_refs(request, forge) if fetches_refs else None
-    accepted = reserve_quota(request, settings, forge, snapshot, limits)
-    return accepted, place.ledger().read()
-
-
-def test_a_request_that_is_delivered_again_has_one_entry(
-    github: GitHubServer, place: Place, request_for_run: RunRequest
-) -> None:
+def test_a_request_that_is_delivered_again_has_one_entry(recording: Recording) -> None:
     quotas = QuotaLimits(thread=QuotaBound(runs=1), user=QuotaBound(cost=0.5))
     for _ in range(2):
-        accepted, ledger = reserve(github, place, request_for_run, quotas)
-        [entry] = ledger.runs
+        accepted, entry = recording.reserve(quotas), recording.entry
         assert entry == accepted.reservation
         assert (entry.reserved, accepted.quota_left) == (0.5, 0.5)
         assert (entry.thread, entry.user, entry.ending) == (12, "alice", "")
-        assert entry.until == NOW + load_settings({}, {}, {}).longest_run
-    other = replace(request_for_run, trigger=reports.trigger(key="issue_comment:78"))
+        assert entry.until == NOW + recording.settings.longest_run
     with pytest.raises(QuotaReached, match="has had 1 run today"):
-        reserve(github, place, other, quotas)
+        recording.reserve(quotas, trigger=reports.trigger(key="issue_comment:78"))
 
 
 @pytest.mark.parametrize(
     ("changes", "days", "cost"),
     [
-        ({"run": "20261121-120000-000002"}, 0, 0.25),
+        ({"run": OTHER_RUN}, 0, 0.25),
         ({"resume": True}, 0, 0.0),
-        ({"run": "20261121-120000-000002", "resume": True}, 0, 0.25),
+        ({"run": OTHER_RUN, "resume": True}, 0, 0.25),
         ({}, 1, 0.25),
     ],
 )
 def test_a_request_that_is_started_again_keeps_the_cost_of_earlier_attempts(
-    github: GitHubServer,
-    place: Place,
-    request_for_run: RunRequest,
-    changes: dict[str, Any],
-    days: int,
-    cost: float,
+    recording: Recording, changes: dict[str, Any], days: int, cost: float
 ) -> None:
     """A resumed run counts its whole cost itself. An attempt counts for the day of its start."""
-    accepted, _ = reserve(github, place, request_for_run)
-    first = accepted.reservation
-    assert first is not None
-    spent = first.model_copy(update={"cost": 0.25, "unpriced": 2})
-    place.ledger().change(lambda ledger: (ledger.with_run(spent), None))
+    recording.reserve()
+    recording.put(recording.entry.model_copy(update={"cost": 0.25, "unpriced": 2}))
     later = NOW + timedelta(days=days, minutes=5)
-    again = replace(request_for_run, now=lambda: later, **changes)
-    reserved = reserve(github, place, again)[0].reservation
+    reserved = recording.reserve(now=lambda: later, **changes).reservation
     assert reserved is not None
     assert (reserved.cost, reserved.unpriced) == (cost, 2 if cost else 0)
     assert reserved.at == (later if days else NOW)
 
 
-def test_a_dry_run_has_no_entry(
-    github: GitHubServer, place: Place, request_for_run: RunRequest
+def test_a_dry_run_and_one_that_may_not_push_have_no_entry(
+    recording: Recording, caplog: pytest.LogCaptureFixture
 ) -> None:
-    accepted, ledger = reserve(github, place, replace(request_for_run, publish=False))
-    assert (accepted, ledger) == (AcceptedRun(), QuotaLedger())
-    assert github.writes() == []
-
-
-def test_a_run_whose_token_may_not_push_starts_without_an_entry(
-    github: GitHubServer,
-    place: Place,
-    request_for_run: RunRequest,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    token = github.token_for("octo", REPOSITORY, permissions={"contents": "read"})
-    accepted, ledger = reserve(github, replace(place, token=token), request_for_run)
-    assert (accepted.reservation, ledger) == (None, QuotaLedger())
+    assert recording.reserve(publish=False) == AcceptedRun()
+    assert recording.reserve(token=recording.reader()).reservation is None
+    assert recording.ledger == QuotaLedger()
     assert "the quota ledger could not be updated" in caplog.text
 
 
@@ -143,21 +181,17 @@ def test_a_run_whose_token_may_not_push_starts_without_an_entry(
     ],
 )
 def test_our_comments_since_a_person_wrote_count_in_a_chain_of_bots(
-    github: GitHubServer,
-    place: Place,
-    request_for_run: RunRequest,
-    authors: tuple[str, ...],
-    is_refused: bool,
+    recording: Recording, authors: tuple[str, ...], is_refused: bool
 ) -> None:
+    github = recording.github
     github.add_user("ci[bot]", type="Bot")
     issue = github.create_issue(REPOSITORY, "It breaks", "x", author="mona")
     for author in authors:
         github.advance(1)
         github.add_comment(issue, "Well.", author)
     by_bot = reports.trigger(number=issue.number, actor=Actor(login="ci[bot]", is_bot=True))
-    request = replace(request_for_run, trigger=by_bot)
     with pytest.raises(QuotaReached, match="answered each other 3 times") if is_refused else CALM:
-        reserve(github, place, request)
+        recording.reserve(trigger=by_bot)
 
 
 @pytest.mark.parametrize(
@@ -170,50 +204,102 @@ def test_our_comments_since_a_person_wrote_count_in_a_chain_of_bots(
     ],
 )
 def test_the_comment_of_today_shows_that_a_refusal_was_said(
-    github: GitHubServer,
-    place: Place,
-    request_for_run: RunRequest,
-    author: str,
-    days: int,
-    text: str,
-    is_silent: bool,
+    recording: Recording, author: str, days: int, text: str, is_silent: bool
 ) -> None:
-    quotas = QuotaLimits(repository=QuotaBound(runs=1))
-    reserve(github, place, request_for_run, quotas)
+    quotas, github = QuotaLimits(repository=QuotaBound(runs=1)), recording.github
+    recording.reserve(quotas)
     issue = github.create_issue(REPOSITORY, "It breaks", "x", author="mona")
     told = f"{run_marker('issue_comment:70', Ending.CEILING)}\n\nIt was too much."
     github.add_comment(issue, told if text == "quota" else text, author)
     trigger = reports.trigger(number=issue.number, key="issue_comment:78")
     now = github.world.now() + timedelta(days=days)
-    late = replace(request_for_run, trigger=trigger, now=lambda: now)
-    # The first run was on that day.
-    entry = place.ledger().read().runs[0].model_copy(update={"at": now})
-    place.ledger().change(lambda ledger: (ledger.with_run(entry), None))
-    reader = github.token_for("octo", REPOSITORY, permissions={"contents": "read"})
+    recording.put(recording.entry.model_copy(update={"at": now}))  # the first run of that day
     with pytest.raises(QuotaReached) as reached:
-        reserve(github, replace(place, token=reader), late, quotas)
+        recording.reserve(quotas, recording.reader(), trigger=trigger, now=lambda: now)
     assert reached.value.is_silent is is_silent
 
 
 @pytest.mark.parametrize("is_bot", [True, False])
 def test_a_ledger_that_can_not_be_reached_stops_bots_and_no_person(
-    github: GitHubServer, place: Place, request_for_run: RunRequest, is_bot: bool
+    recording: Recording, is_bot: bool
 ) -> None:
-    github.repository(REPOSITORY).private = True
-    github.add_user("eve")
-    shut_out = replace(place, token=github.token_for("eve"))
+    recording.github.repository(REPOSITORY).private = True
+    recording.github.add_user("eve")
     actor = Actor(login="ci[bot]" if is_bot else "mona", is_bot=is_bot)
     trigger = reports.trigger(actor=actor, number=None)
-    request = replace(request_for_run, trigger=trigger)
-    settings = load_settings(
-        {},
-        {
-            "GITHUB_SERVER_URL": github.server_url,
-            "GITHUB_TOKEN": shut_out.token,
-        },
-        {},
-    )
-    access = GitHubAccess(shut_out.token, github.api_url, place.server, github.graphql_url)
     with pytest.raises(QuotaReached, match="can't be read") if is_bot else CALM:
-        accepted = reserve_quota(request, settings, GitHubForge(access, REPOSITORY))
+        accepted = recording.reserve(token=recording.github.token_for("eve"), trigger=trigger)
         assert accepted.reservation is None
+
+
+def test_a_run_that_ended_has_its_cost_in_place_of_what_was_reserved(recording: Recording) -> None:
+    accepted = recording.accepted()
+    assert recording.entry.reserved > 0
+    recording.record(recording.values(accepted))
+    entry = recording.entry
+    assert (entry.cost, entry.unpriced, entry.reserved) == (0.25, 1, 0.0)
+    assert entry.ending == "pull_request"
+
+
+def test_what_today_has_used_of_the_quotas_is_returned(recording: Recording) -> None:
+    use = recording.record(recording.values(recording.accepted())).quota_use
+    assert [(quota.name, quota.runs, quota.cost) for quota in use] == [
+        ("#12", 1, 0.25),
+        ("alice", 1, 0.25),
+        ("this repository", 1, 0.25),
+    ]
+    assert [(quota.max_runs, quota.max_cost) for quota in use] == [(20, 50), (50, 100), (200, 250)]
+
+
+def test_a_record_that_is_repeated_counts_once(recording: Recording) -> None:
+    """The answer to the first push may have been lost."""
+    accepted = recording.accepted()
+    for _ in range(2):
+        recording.record(recording.values(accepted))
+    assert (recording.entry.cost, recording.entry.unpriced) == (0.25, 1)
+
+
+@pytest.mark.parametrize("run", [RUN, OTHER_RUN])
+def test_a_run_that_was_stopped_while_it_reserved_ends_its_own_entry(
+    recording: Recording, run: str
+) -> None:
+    """The reservation was pushed, and the signal came before its answer."""
+    recording.request = replace(recording.request, run=run)
+    recording.accepted()
+    recording.request = replace(recording.request, run=RUN)
+    recording.record(recording.values(None), Ending.STOPPED)
+    assert recording.entry.key == ledger_key(recording.request.trigger.key)
+    assert recording.entry.ending == ("stopped" if run == RUN else "")
+
+
+def test_the_log_is_archived_in_the_push_of_the_ledger(recording: Recording) -> None:
+    accepted = recording.accepted()
+    before = len(recording.github.requests)
+    assert recording.record(recording.values(accepted)).is_log_archived
+    assert recording.archived == [f"{RUNS}/12/{RUN}"]
+    made = [request for request in recording.github.requests[before:] if request.kind == "git"]
+    pushes = [request for request in made if "receive-pack" in f"{request.path}{request.query}"]
+    assert [request.method for request in pushes] == ["GET", "POST"]
+
+
+@pytest.mark.parametrize("lacks", ["permission", "refs", "log"])
+def test_a_log_that_is_not_to_be_kept_is_not_archived(recording: Recording, lacks: str) -> None:
+    accepted = recording.accepted()
+    if lacks == "permission":
+        recording.request = replace(recording.request, archives_log=False)
+    if lacks == "refs":
+        accepted = replace(accepted, snapshot=None)
+    values = recording.values(accepted, has_log=lacks != "log")
+    assert not recording.record(values).is_log_archived
+    assert recording.archived == []
+    assert recording.entry.ending == "pull_request"
+
+
+def test_a_cost_that_can_not_be_written_is_a_warning(
+    recording: Recording, caplog: pytest.LogCaptureFixture
+) -> None:
+    accepted = recording.accepted()
+    recording.settings = recording.settings_with(recording.reader())
+    assert recording.record(recording.values(accepted)) == RecordedCost()
+    assert f"the cost of run {RUN} could not be recorded in the quota ledger" in caplog.text
+    assert recording.entry.ending == ""

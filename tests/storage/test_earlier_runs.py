@@ -105,13 +105,6 @@ def test_the_runs_before_a_run_come_newest_first_with_their_files(kept: Kept) ->
     assert newest.outcome.read_text() == "{}"
 
 
-def test_each_conversation_has_its_own_runs(kept: Kept) -> None:
-    kept.keep(ISSUE, run_id(1), "of this issue")
-    kept.keep(ISSUE * 11, run_id(2), "of another issue")
-    assert kept.before(run_id(9)) == [run_id(1)]
-    assert kept.before(run_id(9), ISSUE * 11) == [run_id(2)]
-
-
 def test_a_run_that_is_stored_again_is_one_run_with_its_newest_log(kept: Kept) -> None:
     kept.keep(ISSUE, run_id(1), "first attempt")
     kept.keep(ISSUE, run_id(1), "second attempt")

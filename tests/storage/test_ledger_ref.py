@@ -10,7 +10,7 @@ import pytest
 
 from resolver.errors import WorkspaceError
 from resolver.git.remote import OrphanCommit
-from resolver.github.events.quota_ledger import LedgerRun, LedgerVersion, QuotaLedger
+from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
 from resolver.storage.ledger_ref import FILE, REF, RETRIES, AccompanyingPush, LedgerRef
 from tests.parts.clock import PassingTime
 from tests.parts.github import GitHubServer
@@ -51,10 +51,6 @@ def put(github: GitHubServer, data: bytes, name: str = FILE) -> str:
     commit = text(*identity, "commit-tree", "-m", "mine", tree)
     text("update-ref", REF, commit)
     return commit
-
-
-def ref(github: GitHubServer, name: str) -> str:
-    return github.repository(REPOSITORY).git.text("for-each-ref", "--format=%(objectname)", name)
 
 
 def test_what_is_booked_is_read_by_others_and_is_one_commit_outside_of_branches(
@@ -142,11 +138,6 @@ def test_what_is_no_ledger_at_all_can_not_be_read_and_is_replaced(
     assert place.ledger().read().runs == (entry(1),)
 
 
-def test_a_ledger_that_is_too_large_is_not_read(place: Place, github: GitHubServer) -> None:
-    put(github, b"\n" * 5_000_000)
-    assert not place.ledger().read().readable
-
-
 @pytest.mark.attack
 def test_concurrent_runs_lose_no_entry_and_exceed_no_quota(
     place: Place, github: GitHubServer
@@ -173,12 +164,6 @@ def test_what_this_run_has_kept_is_not_read_again(place: Place, github: GitHubSe
     asked = len(github.requests)
     place.ledger().change_from(kept, with_entry(2))
     assert not any("upload-pack" in str(request.query) for request in github.requests[asked:])
-    assert place.ledger().read().runs == (entry(1), entry(2))
-
-
-def test_a_ledger_that_was_believed_missing_is_kept(place: Place) -> None:
-    add(place.ledger(), entry(1))
-    place.ledger().change_from(LedgerVersion(QuotaLedger()), with_entry(2))
     assert place.ledger().read().runs == (entry(1), entry(2))
 
 

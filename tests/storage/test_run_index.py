@@ -42,13 +42,6 @@ def test_the_issue_is_that_of_the_start_and_not_that_from_before_an_outage(tmp_p
     assert runs.runs_of("octo/calc", 7) == ["a"]
 
 
-def test_a_pull_request_leads_to_its_issue(tmp_path: Path) -> None:
-    runs = index(tmp_path)
-    runs.record_pull_request("a", trigger_at(0, 1), 9)
-    assert runs.issue_of("octo/calc", 9) == 7
-    assert runs.issue_of("octo/calc", 7) is None
-
-
 def test_a_stop_holds_for_what_was_asked_before_it(tmp_path: Path) -> None:
     runs = index(tmp_path)
     runs.record_stop(trigger_at(5, 50, Command.STOP))

@@ -69,11 +69,3 @@ def test_a_log_that_unpacks_to_more_than_is_read_is_refused(kept: Kept) -> None:
     git.git("update-ref", f"{RUNS}/7/{RUN.format(3)}", commit)
     with pytest.raises(LogError, match="more than"):
         kept.last()
-
-
-def test_refs_with_odd_names_are_passed_over(kept: Kept) -> None:
-    kept.keep(RUN.format(1), b"one\n")
-    tip = kept.repository.git.text("rev-parse", "HEAD").strip()
-    kept.repository.git.git("update-ref", f"{RUNS}/7/zzz", tip)
-    kept.repository.git.git("update-ref", f"{RUNS}/77/{RUN.format(9)}", tip)
-    assert kept.last() == (RUN.format(1), b"one\n")

@@ -142,17 +142,6 @@ def test_a_log_that_starts_over_replaces_the_stored_one(store: RunStore, tmp_pat
     assert len(list(store.events(RUN))) == 3
 
 
-def test_the_objects_of_removed_runs_are_gone(store: RunStore, tmp_path: Path) -> None:
-    for run in (RUN, OTHER_RUN):
-        writer, folder = Machine(store, tmp_path).take_over(run)
-        append(writer, 0)
-        (folder / OUTCOME).write_text("{}")
-        writer.save_files()
-    assert store.remove(RUN.__eq__) == 1
-    assert not store.exists(RUN) and store.files(RUN) == frozenset()
-    assert store.exists(OTHER_RUN) and store.file(OTHER_RUN, OUTCOME) == b"{}"
-
-
 @pytest.mark.parametrize("run", ["../x", "", "x", f"{RUN}/..", f"{RUN}\n", "/etc", "0" * 1000])
 def test_untrusted_text_is_no_run(run: str, store: RunStore) -> None:
     assert not store.exists(run) and list(store.events(run)) == []

@@ -16,7 +16,7 @@ from obstore.store import MemoryStore
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.request_runner import RequestRunner
-from resolver.errors import Cause, LeaseLost, QuotaReached, ResolverError
+from resolver.errors import Cause, QuotaReached, ResolverError
 from resolver.events.lifecycle import Resumed
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
@@ -205,22 +205,6 @@ def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> N
     assert scenario.total().cost == pytest.approx(0.2)
 
 
-def test_a_run_past_a_quota_is_refused_in_one_comment(scenario: Scenario) -> None:
-    _, earlier = scenario.request()
-    scenario.record(earlier, 0.2, "ended")
-    runner = scenario.runner(RESOLVER_DAILY_BUDGET="0.204")
-    for attempt in (1, 2):
-        done = runner.execute(started(scenario.trigger, attempt))
-        assert (done.exit_code, done.state) == (5, "refused")
-    comment = scenario.comment()
-    assert "Resolver did not start work on this: " in comment
-    assert "cost $0.20 today, of the $0.20 that they may cost" in comment
-    assert "daily_budget" in comment
-    runner.execute(started(scenario.request_on(scenario.issue)))
-    assert len(scenario.forge.final_comments(scenario.issue)) == 1, "once a day"
-    assert scenario.total().runs == 1
-
-
 @pytest.mark.parametrize("author", ["mona", "eve"])
 def test_a_run_that_is_given_up_says_so_to_people_who_may_start_work(
     scenario: Scenario, author: str
@@ -334,49 +318,6 @@ def test_a_failed_check_is_looked_at_again_after_an_outage(scenario: Scenario) -
     with pytest.raises(ResolverError) as raised:
         scenario.runner().execute(started(check_failed(scenario)))
     assert raised.value.cause == "forge_down"
-
-
-def test_a_run_continues_in_another_process_and_the_first_one_can_not_write_any_more(
-    scenario: Scenario,
-) -> None:
-    run = run_of(scenario.trigger)
-    suspended: list[RunRequest] = []
-
-    def suspend(request: RunRequest, forge: Forge) -> RunResult:
-        result = scenario.stage(request, forge)
-        suspended.append(request)
-        scenario.stage.failure = None
-        assert scenario.runner().execute(started(scenario.trigger, 2)).exit_code == 0
-        return result
-
-    scenario.stage.failure = outage("provider_down")
-    with pytest.raises(ResolverError):
-        replace(scenario.runner(), pipeline=suspend).execute(started(scenario.trigger))
-    assert scenario.stage.requests[-1].resume
-    events = list(scenario.store.events(run))
-    assert sum(isinstance(event, Resumed) for event in events) == 1
-    copy = suspended[0].log_copy
-    assert copy is not None
-    with pytest.raises(LeaseLost):
-        copy.append(3, b"{}\n")
-    assert list(scenario.store.events(run)) == events
-    assert outcome_of(scenario, scenario.trigger)["state"] == "finished"
-
-
-def test_a_comment_that_comes_during_the_run_and_is_not_read_becomes_a_run_of_its_own(
-    scenario: Scenario,
-) -> None:
-    scenario.forge.github.advance(5)
-    late = scenario.request_on(scenario.issue, "@agent continue, and mind the docs")
-    runner = scenario.runner()
-
-    def execute(request: RunRequest, forge: Forge) -> RunResult:
-        assert runner.active_runs.send(late)
-        return scenario.stage(request, forge)
-
-    done = replace(runner, pipeline=execute).execute(started(scenario.trigger))
-    assert done.follow_ups == (late,)
-    assert not runner.active_runs.send(late), "the run is over"
 
 
 def test_a_request_to_continue_gets_the_log_of_the_last_run(scenario: Scenario) -> None:

@@ -61,13 +61,6 @@ def test_a_database_that_can_not_be_used_is_named(server: ServeCommand, url: str
     assert "RESOLVER_DATABASE_URL" in server.refused(RESOLVER_DATABASE_URL=url).stderr
 
 
-def test_a_folder_that_can_not_be_written_is_named(server: ServeCommand) -> None:
-    (server.folder / "runs").touch()
-    done = server.refused()
-    assert f"{server.folder}/runs can't be written" in done.stderr
-    assert "RESOLVER_DATA_DIR" in done.stderr
-
-
 @pytest.mark.parametrize("place", ["runs/.lock", "resolver.db.lock"])
 def test_a_second_server_in_the_same_place_does_not_start(server: ServeCommand, place: str) -> None:
     file = server.folder / place
