@@ -71,7 +71,7 @@ def test_another_comment_event_starts_nothing(comment: Payload, changes: Payload
 
 
 @pytest.mark.attack
-def test_a_bot_is_ignored_unless_allowed_and_resolver_always(comment: Payload) -> None:
+def test_a_bot_is_ignored_unless_allowed(comment: Payload) -> None:
     """Another bot mentions the agent: ignored, unless the operator lists it."""
     for account in (comment["comment"]["user"], comment["sender"]):
         account.update(login="evil[bot]", type="Bot")

@@ -98,13 +98,14 @@ def server(github: GitHubServer) -> GitHubServer:
 
 
 @pytest.mark.attack
+@pytest.mark.parametrize("role", ["triage", "read", None])
 @pytest.mark.parametrize("association", ["OWNER", "MEMBER", "CONTRIBUTOR"])
-def test_an_association_with_the_repository_is_no_permission(
-    server: GitHubServer, association: str
+def test_people_without_write_access_may_not_start_work(
+    server: GitHubServer, role: str | None, association: str
 ) -> None:
-    """Somebody with triage access asks for work, whatever GitHub calls them: refused."""
-    server.grant("mallory", NAME, "triage", association=association)
-    with pytest.raises(Refused, match=r"mallory has no write access.*permission: triage"):
+    """Somebody with read or triage access asks for work: refused."""
+    server.grant("mallory", NAME, role, association=association)
+    with pytest.raises(Refused, match="mallory has no write access"):
         authorize(asked_by("mallory"), forge_for(server))
 
 
