@@ -136,7 +136,10 @@ def test_on_a_pull_request_a_review_or_an_update_can_be_asked_for(
     ],
 )
 def test_what_follows_a_word_that_controls_a_run_is_a_message_to_it(text: str) -> None:
-    """Somebody approves on a condition: it is no approval. Where no run reads it, it is a request."""
+    """Somebody approves on a condition: it is no approval.
+
+    Where no run reads it, it is a request.
+    """
     message = Instruction(command=Command.MESSAGE, text=text)
     assert read_instruction(text, reaches_run=True) == message
     assert read_instruction(text) == Instruction(text=text)
