@@ -9,37 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.github.events.dispatches import DispatchSource, asks_for_sweep
+from resolver.github.events.checks import CHECK_EVENTS
+from resolver.github.events.dispatches import DISPATCH_EVENTS, DispatchSource, asks_for_sweep
 from resolver.github.events.parse import needs_own_login
 from resolver.github.events.permission import IgnoredEvent
+from resolver.github.events.starting_events import starting_actions
 from resolver.models.run import Trigger
 from tests.github.events.events import BOT, Payload, parsed, published
 
 ARRIVAL = DispatchSource("1", datetime(2026, 1, 1, tzinfo=UTC))
-READ = (
-    "issues",
-    "issue_comment",
-    "pull_request",
-    "pull_request_review",
-    "pull_request_review_comment",
-    "workflow_dispatch",
-    "repository_dispatch",
-    "workflow_run",
-    "check_suite",
-    "status",
-)
+READ = sorted({*starting_actions(), *CHECK_EVENTS, *DISPATCH_EVENTS})
 WORDS = st.sampled_from(
-    [
-        "@agent fix",
-        "@agent /review x",
-        "agent",
-        BOT,
-        "failure",
-        "completed",
-        "main",
-        "agent/x",
-        "push",
-    ]
+    ["@agent fix", "@agent /review x", "agent", BOT, "failure", "completed", "main", "agent/x"]
 )
 VALUES = (
     st.none()
@@ -99,15 +80,18 @@ def test_every_other_published_event_starts_nothing() -> None:
             assert "start no work" in getattr(answered(name, payload), "reason", "")
 
 
+FIELDS = [
+    "action", "sender", "repository", "id", "inputs", "client_payload", "comment", "review",
+    "issue", "pull_request", "label", "assignee", "requested_reviewer", "workflow_run",
+    "check_suite", "state", "sha", "branches", "context", "updated_at",
+]  # fmt: skip
+
+
 @given(st.data())
 @pytest.mark.parametrize("name", READ)
 def test_an_example_with_any_value_anywhere_gets_an_answer(name: str, data: st.DataObject) -> None:
     payload = data.draw(st.sampled_from(published()[name]))
-    read = {"action", "sender", "repository", "inputs", "client_payload", "comment", "review"}
-    read |= {"issue", "pull_request", "label", "assignee", "requested_reviewer"}
-    read |= {"workflow_run", "check_suite"}
-    read |= {"state", "sha", "branches", "context", "updated_at"}
-    ways = [path for path in places(payload) if path[0] in read and len(path) <= 4]
+    ways = [path for path in places(payload) if path[0] in FIELDS and len(path) <= 4]
     path = data.draw(st.sampled_from(ways))
     changed = with_value(payload, path, data.draw(VALUES))
     answered(name, changed)
@@ -117,16 +101,7 @@ def test_an_example_with_any_value_anywhere_gets_an_answer(name: str, data: st.D
 
 JSON = st.recursive(
     VALUES,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ["action", "issue", "sender", "repository", "id", "inputs", "check_suite", "label"]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner),
     max_leaves=10,
 )
 
