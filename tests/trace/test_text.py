@@ -88,6 +88,11 @@ def test_a_run_is_shown_in_plain_lines() -> None:
     ]
 
 
+def test_each_run_of_a_sweep_has_steps_of_its_own() -> None:
+    lines = progress([*realistic(), *realistic()], terminal=False).splitlines()
+    assert len([line for line in lines if line.startswith("1. ")]) == 2
+
+
 def test_the_json_view_is_the_log_as_an_array() -> None:
     for log in (realistic(), hostile("\n".join(HOSTILE)), []):
         shown = json.loads(render_json(log))
