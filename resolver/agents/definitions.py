@@ -47,7 +47,7 @@ KNOWN_TOOLS = (*available_tools(get_args(Requirement)), BROWSER, MCP)
 
 _DEFAULT_TOOLS = ("execute_bash", "execute_ipython_cell", "str_replace_editor", "plan", "recall")
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,48}[a-z0-9])?")
-_MODEL = re.compile(r"(?:[A-Za-z0-9][\w.:@+-]*(?:(?<!:)/[\w.:@+-]+)*)?", re.A)
+_MODEL = re.compile(r"[A-Za-z0-9][\w.:@+-]*(?:(?<!:)/[\w.:@+-]+)*", re.A)
 """Pattern of model names.
 
 URLs don't match: some providers' clients accept a URL in place of a name and would send the API key
@@ -60,7 +60,7 @@ class AgentDefinition:
     """An agent as its definition file describes it.
 
     tools: names of its tools, in the order in which they are offered to the model.
-    model: name of its model; "" for the run's model.
+    model: name of its model; None for the run's model.
     read_only: its result is its final message, and its changes to files are discarded.
     prompt: the body of the file, added to the system prompt.
     path: path of the file.
@@ -71,15 +71,15 @@ class AgentDefinition:
     name: str
     description: str
     tools: tuple[str, ...]
-    model: str
+    model: str | None
     read_only: bool
     prompt: str
     path: str
-    denied_model: str = ""
+    denied_model: str | None = None
 
     def without_model(self) -> "AgentDefinition":
         """Return the definition with the run's model, and its own model in `denied_model`."""
-        return replace(self, model="", denied_model=self.model)
+        return replace(self, model=None, denied_model=self.model)
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,10 @@ class _Frontmatter(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    name: str = ""
+    name: str | None = None
     description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION_LENGTH)]
     tools: list[str] | None = None
-    model: Annotated[str, Field(max_length=200)] = ""
+    model: Annotated[str | None, Field(max_length=200)] = None
     # An overlooked `read-only: true` would give an agent more than its author wanted.
     read_only: bool = Field(
         default=False, validation_alias=AliasChoices("read_only", "read-only", "readonly")
@@ -127,7 +127,7 @@ class _Frontmatter(BaseModel):
 
     @field_validator("name")
     @classmethod
-    def _check_name(cls, name: str) -> str:
+    def _check_name(cls, name: str | None) -> str | None:
         if name and not _NAME.fullmatch(name):
             raise ValueError(
                 "a name consists of lower-case letters, digits and hyphens, at most 50 characters"
@@ -136,10 +136,10 @@ class _Frontmatter(BaseModel):
 
     @field_validator("model")
     @classmethod
-    def _check_model(cls, model: str) -> str:
-        if not _MODEL.fullmatch(model):
+    def _check_model(cls, model: str | None) -> str | None:
+        if model and not _MODEL.fullmatch(model):
             raise ValueError("a model is named like `provider/name`")
-        return model
+        return model or None
 
     @field_validator("tools")
     @classmethod
@@ -172,7 +172,7 @@ def read_definitions(
     paths: all file paths of that branch.
     reserved: names that no definition may have, in any case.
     """
-    path_by_name = {name.lower(): "" for name in reserved}
+    path_by_name: dict[str, str | None] = {name.lower(): None for name in reserved}
     agents: list[AgentDefinition] = []
     problems: list[str] = []
     definition_paths = sorted(path for path in paths if is_definition(path))
@@ -182,8 +182,8 @@ def read_definitions(
             if data is None:
                 continue
             agent = read_definition(data, path)
-            other_path = path_by_name.get(agent.name)
-            if other_path is not None:
+            if agent.name in path_by_name:
+                other_path = path_by_name[agent.name]
                 owner = f"that of {other_path}" if other_path else "one of Resolver's own names"
                 raise FrontmatterError(path, 1, f"the name {agent.name!r} is {owner}")
         except (FrontmatterError, WorkspaceError) as error:
@@ -288,7 +288,7 @@ class AvailableTools:
     @property
     def requirements(self) -> frozenset[Requirement]:
         """Return the requirements of tools (`Tool.requires`) that are met."""
-        return frozenset(name for name in get_args(Requirement) if name and getattr(self, name))
+        return frozenset(name for name in get_args(Requirement) if getattr(self, name))
 
 
 NO_OPTIONAL_TOOLS = AvailableTools()

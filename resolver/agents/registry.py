@@ -41,7 +41,7 @@ class BuiltInAgent:
 
     make: creates the agent.
     description: one line about the agent, for agents that may delegate to it and people who may
-    call it by name; "" hides it from both.
+    call it by name; None hides it from both.
     note: additional advice for agents that may delegate to it.
     is_callable: whether a person can call it by name.
     is_read_only: as the agent of a run, its result is its final message, and its changes to files
@@ -50,11 +50,11 @@ class BuiltInAgent:
     """
 
     make: Callable[[Model, Dialect, AvailableTools], Agent]
-    description: str = ""
-    note: str = ""
+    description: str | None = None
+    note: str | None = None
     is_callable: bool = True
     is_read_only: bool = False
-    needs: Literal["", "browser_tools", "index"] = ""
+    needs: Literal["browser_tools", "index"] | None = None
 
 
 def make_agent(
@@ -106,10 +106,10 @@ def has_fixed_task(name: str) -> bool:
     return name not in {CODE_ACT, READ_ONLY, REVIEWER}
 
 
-def find_agent_model(name: str, definitions: tuple[AgentDefinition, ...]) -> str:
-    """Return the model that the agent's definition asks for, or "" if it asks for none."""
+def find_agent_model(name: str, definitions: tuple[AgentDefinition, ...]) -> str | None:
+    """Return the model that the agent's definition asks for, None if it asks for none."""
     definition = Definitions(definitions).find(name)
-    return definition.model if definition else ""
+    return definition.model if definition else None
 
 
 def delegate_agents(available: AvailableTools) -> tuple[DelegateAgent, ...]:
@@ -118,10 +118,10 @@ def delegate_agents(available: AvailableTools) -> tuple[DelegateAgent, ...]:
     They are the same for all agents of a run.
     """
     has_browser = bool(available.browser_tools)
-    is_available = {"": True, "browser_tools": has_browser, "index": available.index}
+    is_available = {None: True, "browser_tools": has_browser, "index": available.index}
     return (
         *(
-            DelegateAgent(name, f"{agent.description}{agent.note and '; '}{agent.note}")
+            DelegateAgent(name, "; ".join(filter(None, (agent.description, agent.note))))
             for name, agent in AGENTS.items()
             if agent.description and is_available[agent.needs]
         ),

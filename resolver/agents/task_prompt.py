@@ -63,21 +63,21 @@ def render_task(
     task: Task,
     base: str,
     root: str,
-    reachable: str = "",
+    reachable: str | None = None,
     *,
     expects_answer: bool = False,
     expects_review: bool = False,
     has_fixed_task: bool = False,
-    diff: str = "",
+    diff: str | None = None,
     dialect: str = "tools",
     takes_answers: bool = True,
     subjects: Sequence[str] = (),
-    template: str = "",
+    template: str | None = None,
 ) -> str:
     """Return the task prompt.
 
     base, root: the commit that the work starts from, and the repository's path in the sandbox.
-    reachable: the hosts that programs in the sandbox can reach; "" for none.
+    reachable: the hosts that programs in the sandbox can reach; None for none.
     expects_answer, expects_review: the result is an answer instead of a change; it is a review.
     has_fixed_task: the agent does a specific kind of work, described in its system prompt.
     diff, dialect: the diff of the task's pull request, and the dialect of the agent.
@@ -99,7 +99,7 @@ def render_task(
         "more_left_out": len(task.left_out) - len(fitted.left_out),
         "diff": diff or "(nothing)",
         "subjects": subjects[:MAX_SUBJECTS],
-        "template": template.strip() if len(template) <= MAX_TEMPLATE_LENGTH else "",
+        "template": template.strip() if template and len(template) <= MAX_TEMPLATE_LENGTH else None,
         "cut": truncate_middle,
         "max_thread": MAX_THREAD_LENGTH,
         "base": base,
@@ -144,12 +144,12 @@ class _Budget:
         return truncated
 
 
-def _fit_task(task: Task, diff: str, budget: _Budget) -> tuple[Task, str]:
+def _fit_task(task: Task, diff: str | None, budget: _Budget) -> tuple[Task, str | None]:
     """Return the task and the diff with texts that fit. They share the budget in this order."""
     instruction = budget.cut(task.trigger.instruction.strip(), MAX_INSTRUCTION_LENGTH)
     body = budget.cut(task.body.strip(), MAX_BODY_LENGTH)
     checks = tuple(_fit_check(check, budget) for check in task.checks)
-    diff = budget.cut(diff)
+    diff = budget.cut(diff) if diff else None
     pull = _fit_pull_request(task.pull, _other_threads(task), budget) if task.pull else None
     comments = _fit_comments(task.comments, budget)
     references_budget = _Budget(min(budget.remaining, MAX_REFERENCES_LENGTH))

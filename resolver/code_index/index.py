@@ -283,7 +283,7 @@ def index_action_handlers(index: CodeIndex) -> ActionHandlers:
         return answer
 
     def search(action: a.CodeSearch) -> str:
-        return index.search(action.terms, action.path)
+        return index.search(action.terms, action.path or "")
 
     def explore(action: a.CodeExplore) -> str:
         directions = _BOTH_DIRECTIONS if action.direction == "both" else (action.direction,)

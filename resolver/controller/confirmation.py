@@ -193,7 +193,7 @@ class Gate:
         if decision is None:
             return None
         approved = isinstance(decision, Approve)
-        reason = decision.reason if isinstance(decision, Deny) else ""
+        reason = decision.reason or "" if isinstance(decision, Deny) else ""
         return self.stream.add(
             ConfirmationAnswered(action=action.id, approved=approved, by=decision.by, reason=reason)
         )

@@ -28,12 +28,12 @@ from resolver.models.run import Extension, RunLimits, RunState
 class Stop:
     """Stop the run now.
 
-    by: login of the person who asks, "" for the operator of the machine.
+    by: login of the person who asks, None for the operator of the machine.
     error: what the run ends with; None if `by` and `reason` say everything.
     """
 
-    by: str = ""
-    reason: str = ""
+    by: str | None = None
+    reason: str | None = None
     error: RunStopped | None = None
 
     def as_error(self) -> RunStopped:
@@ -48,14 +48,14 @@ class Stop:
 class Pause:
     """Pause the run until Resume."""
 
-    by: str = ""
+    by: str | None = None
 
 
 @dataclass(frozen=True)
 class Resume:
     """Resume the run after a Pause."""
 
-    by: str = ""
+    by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Extend:
     """Extend the limits."""
 
     extension: Extension
-    by: str = ""
+    by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class MessageToAgent:
     """A person's message to the agent, which is the answer if the agent waits for one."""
 
     message: str
-    by: str = ""
+    by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -79,22 +79,22 @@ class Approve:
     """Execute the action that waits, this once.
 
     at: when it was said, by GitHub's clock; None for somebody who sees the log itself.
-    number: number of the action that is meant, "" for the one that waits.
+    number: number of the action that is meant, None for the one that waits.
     """
 
-    by: str = ""
+    by: str | None = None
     at: datetime | None = None
-    number: str = ""
+    number: str | None = None
 
 
 @dataclass(frozen=True)
 class Deny:
     """Don't execute the action that waits. `at` and `number` are as in Approve."""
 
-    by: str = ""
+    by: str | None = None
     at: datetime | None = None
-    reason: str = ""
-    number: str = ""
+    reason: str | None = None
+    number: str | None = None
 
 
 INTERRUPT_PAUSE_SECONDS = 0.2
@@ -350,7 +350,7 @@ class ControlRequestHandler:
         ).strip()
         self.levels[0].stream.add(Warned(about="confirmation", message=message))
 
-    def _pause(self, by: str) -> None:
+    def _pause(self, by: str | None) -> None:
         """Pause until a request other than Pause arrives, then carry it out.
 
         Raises RunStopped if the request is a Stop, or if the pause exceeds `max_pause`.
@@ -384,8 +384,8 @@ class ControlRequestHandler:
 def _is_about(decision: Approve | Deny, approval: PendingApproval, shown_at: datetime) -> bool:
     """Return True if the decision's author can have seen the action and refers to no other."""
     is_later = decision.at is None or decision.at > shown_at
-    return is_later and decision.number in {"", approval.number}
+    return is_later and decision.number in {None, approval.number}
 
 
-def _describe_request(action: str, by: str) -> str:
+def _describe_request(action: str, by: str | None) -> str:
     return f"{action} by {by}" if by else f"{action} on request"

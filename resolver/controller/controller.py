@@ -54,8 +54,8 @@ MAX_LOST_SANDBOXES = 2
 """Number of sandboxes that may end during the same action. The action is then the likely cause, so
 the agent is told instead of repeating it."""
 
-STATE_BY_DECLINED_REASON: Mapping[DeclineReason, RunState] = {
-    "": RunState.FINISHED,
+STATE_BY_DECLINED_REASON: Mapping[DeclineReason | None, RunState] = {
+    None: RunState.FINISHED,
     "answered": RunState.FINISHED,
     "cannot_reproduce": RunState.REJECTED,
     "already_fixed": RunState.REJECTED,

@@ -99,8 +99,8 @@ def limit_warning(state: State, now: datetime) -> Warned | None:
     return None
 
 
-def _iterations_warning(state: State) -> str:
-    """Return the `Warned.about` of the warning that is due for the iterations, "" if none is.
+def _iterations_warning(state: State) -> str | None:
+    """Return the `Warned.about` of the warning that is due for the iterations, None if none is.
 
     A run with few iterations gets only one warning, and none at its first replies.
     """
@@ -109,7 +109,7 @@ def _iterations_warning(state: State) -> str:
     if state.iterations <= LAST_WARNING_ITERATIONS or not 0 < remaining <= max(
         warning_threshold, LAST_WARNING_ITERATIONS
     ):
-        return ""
+        return None
     return (
         LAST_WARNING
         if remaining <= LAST_WARNING_ITERATIONS < warning_threshold
@@ -147,7 +147,10 @@ def extension_between(before: RunLimits, after: RunLimits) -> Extension:
 
 
 def extension_events(
-    limits: RunLimits, extension: Extension, max_limits: RunLimits | None = None, by: str = ""
+    limits: RunLimits,
+    extension: Extension,
+    max_limits: RunLimits | None = None,
+    by: str | None = None,
 ) -> tuple[LimitsExtended | Warned, ...]:
     """Return the events that grant `extension`, () if it grants nothing.
 
@@ -199,7 +202,7 @@ def derive_outcome(state: State) -> Outcome:
         reason=state.reason,
         next_step=state.next_step,
         because=state.because,
-        declined=finish.declined if finish and state.run_state in _DECLINED_STATES else "",
+        declined=finish.declined if finish and state.run_state in _DECLINED_STATES else None,
         limit=limit,
         message=message,
         cause=finish.root_cause if finish else "",

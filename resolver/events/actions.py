@@ -17,14 +17,14 @@ class SandboxAction(ActionBase):
     """An action that is executed in the sandbox.
 
     method: name of the method of the action execution server that executes the action. It gets the
-        fields that the action's class declares as parameters. "" for an action that is executed by
-        a case of its own in `Runtime`.
+        fields that the action's class declares as parameters. None for an action that is executed
+        by a case of its own in `Runtime`.
     error_code: code of the ErrorObservation if it failed.
     changes_files: False if it can't change files, so that a sandbox is rebuilt without it.
     """
 
     observation: ClassVar[type[ObservationBase]]
-    method: ClassVar[str] = ""
+    method: ClassVar[str | None] = None
     error_code: ClassVar[str] = "action"
     changes_files: ClassVar[bool] = True
 
@@ -118,8 +118,8 @@ class CodeSearch(ActionBase):
     terms: tuple[str, ...] = Field(
         description="Search terms: each is a name, an id (PATH or PATH::NAME), PATH:LINE, or words."
     )
-    path: str = Field(
-        default="", description="Restrict the search to this path and everything below it."
+    path: str | None = Field(
+        default=None, description="Restrict the search to this path and everything below it."
     )
 
 
@@ -145,9 +145,9 @@ class Recall(ActionBase):
     kind: Literal["recall"] = "recall"
     observation = o.RecallResult
     query: str = Field(description="What to load: the name of a skill, or search words.")
-    why: str = Field(
-        default="",
-        description="What triggered the run to load it; empty if the agent requested it.",
+    why: str | None = Field(
+        default=None,
+        description="What triggered the run to load it; none if the agent requested it.",
     )
 
 
@@ -204,13 +204,13 @@ class Finish(ActionBase):
     places: tuple[CodePlace, ...] = Field(
         default=(), description="Code locations that have to change, the most relevant first."
     )
-    declined: DeclineReason = Field(
-        default="",
-        description="Why the agent decided that nothing is to be changed; otherwise empty.",
+    declined: DeclineReason | None = Field(
+        default=None,
+        description="Why the agent decided that nothing is to be changed, if it did.",
     )
-    verdict: Literal["", "comment", "approve", "request_changes"] = Field(
-        default="",
-        description="A reviewer's recommendation to the maintainers; empty for other agents.",
+    verdict: Literal["comment", "approve", "request_changes"] | None = Field(
+        default=None,
+        description="A reviewer's recommendation to the maintainers; none for other agents.",
     )
     threads: tuple[ThreadAnswer, ...] = Field(
         default=(), description="Answers to the review threads that the agent was asked about."

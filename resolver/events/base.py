@@ -62,11 +62,11 @@ class EventBase(BaseModel):
 class ObservationBase(EventBase):
     """The result of an action.
 
-    rest_hint: sentence that tells the model how to see what was truncated from `content`; "" if it
-        can't.
+    rest_hint: sentence that tells the model how to see what was truncated from `content`;
+        None if it can't.
     """
 
-    rest_hint: ClassVar[str] = ""
+    rest_hint: ClassVar[str | None] = None
 
     content: str = Field(default="", description="Text that is shown to the model.")
 

@@ -42,7 +42,7 @@ class RunStarted(EventBase):
     model: str = Field(description="Name of the model.")
     runtime: str = Field(description="Kind of sandbox: docker or local.")
     limits: RunLimits = Field(description="Limits of the run.")
-    condenser: str = Field(default="", description="Value of the setting `condenser`.")
+    condenser: str | None = Field(default=None, description="Value of the setting `condenser`.")
 
 
 class SystemPrompt(EventBase):
@@ -153,7 +153,7 @@ class ConfirmationAnswered(EventBase):
     kind: Literal["confirmation_answered"] = "confirmation_answered"
     action: int = Field(description="Id of the action.")
     approved: bool = Field(description="True if the action may be executed, this once.")
-    by: str = Field(default="", description="Login of the person; empty for the operator.")
+    by: str | None = Field(default=None, description="Login of the person; none for the operator.")
     reason: str = Field(default="", description="The person's reason for denying it.")
 
 
@@ -178,8 +178,8 @@ class Resumed(EventBase):
         "requested the continuation."
     )
     reason: str = Field(default="", description="The reason, for people.")
-    by: str = Field(
-        default="", description="Login of the person who requested it, if somebody did."
+    by: str | None = Field(
+        default=None, description="Login of the person who requested it, if somebody did."
     )
 
 
@@ -188,7 +188,7 @@ class LimitsExtended(EventBase):
 
     kind: Literal["limits_extended"] = "limits_extended"
     limits: RunLimits = Field(description="The limits from now on, as totals.")
-    by: str = Field(default="", description="Login of the person who raised them.")
+    by: str | None = Field(default=None, description="Login of the person who raised them.")
 
 
 class DelegateEvent(EventBase):

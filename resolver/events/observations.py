@@ -45,7 +45,7 @@ class CmdOutput(SandboxObservation):
     exit_code: int | None = Field(
         default=None, description="Exit code; None while the command is still running."
     )
-    cwd: str = Field(default="", description="Working directory of the shell afterwards.")
+    cwd: str | None = Field(default=None, description="Working directory of the shell afterwards.")
     timed_out: bool = Field(
         default=False,
         description="True if the command exceeded its timeout. It may still be running.",
@@ -84,7 +84,7 @@ class FileWriteResult(SandboxObservation):
 
     kind: Literal["file_write_result"] = "file_write_result"
     path: str = Field(description="Path of the file.")
-    new_hash: str = Field(default="", description="SHA-256 of the new file.")
+    new_hash: str | None = Field(default=None, description="SHA-256 of the new file.")
 
 
 class FileEditResult(SandboxObservation):
@@ -94,8 +94,8 @@ class FileEditResult(SandboxObservation):
     rest_hint = "View the file to see all of it."
     path: str = Field(description="Path of the file.")
     diff: str = Field(default="", description="The changed hunk, as in a unified diff.")
-    old_hash: str = Field(default="", description="SHA-256 of the file before the change.")
-    new_hash: str = Field(default="", description="SHA-256 of the file after the change.")
+    old_hash: str | None = Field(default=None, description="SHA-256 of the file before the change.")
+    new_hash: str | None = Field(default=None, description="SHA-256 of the file after the change.")
 
 
 class McpResult(ObservationBase):
@@ -133,11 +133,13 @@ class RecallResult(ObservationBase):
         default="instructions",
         description="Kind of knowledge: who wrote it, and what it applies to.",
     )
-    name: str = Field(default="", description="Name of the skill, or path of the instructions.")
+    name: str | None = Field(
+        default=None, description="Name of the skill, or path of the instructions."
+    )
     sources: tuple[str, ...] = Field(
         default=(), description="Files or runs that the text came from."
     )
-    why: str = Field(default="", description="Why it was loaded.")
+    why: str | None = Field(default=None, description="Why it was loaded.")
 
 
 class DelegateResult(ObservationBase):
@@ -171,7 +173,9 @@ class ErrorObservation(ObservationBase):
     """The action failed. `content` says why, and what to do instead."""
 
     kind: Literal["error"] = "error"
-    code: str = Field(default="", description="Short error code, such as 'edit' or 'sandbox_lost'.")
+    code: str | None = Field(
+        default=None, description="Short error code, such as 'edit' or 'sandbox_lost'."
+    )
 
 
 class AgentStateChanged(ObservationBase):

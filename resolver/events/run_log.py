@@ -158,11 +158,11 @@ def is_resumable(path: Path) -> bool:
 
 
 def current_run(events: list[Event]) -> str:
-    """Return the id of the run that the log belongs to now."""
+    """Return the id of the run that the log belongs to now. Raises LogError if there is none."""
     for event in reversed(events):
         if isinstance(event, RunStarted | Resumed):
             return event.run
-    return ""
+    raise LogError("the log has no start of a run", "give the events.jsonl of a run")
 
 
 def reply_in(event: Event) -> tuple[str, Completion | ModelError] | None:

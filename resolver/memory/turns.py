@@ -240,9 +240,9 @@ def masked_text(observation: ObservationBase) -> str:
             return f"[{size} left out to save space]"
 
 
-def _body(content: str, limit: int, hint: str) -> str:
+def _body(content: str, limit: int, hint: str | None) -> str:
     text = content.rstrip("\n")
-    return truncate_middle(text, limit, hint) if text.strip() else "[no output]"
+    return truncate_middle(text, limit, hint or "") if text.strip() else "[no output]"
 
 
 def _command_text(output: o.CmdOutput, limit: int) -> str:

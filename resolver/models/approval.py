@@ -88,13 +88,13 @@ def approval_number(action_id: int, kind: str, text: str) -> str:
     return f"{int(digest, 16) % 1_000_000:06}"
 
 
-def split_decision_number(text: str) -> tuple[str, str]:
+def split_decision_number(text: str) -> tuple[str | None, str]:
     """Return the number that a decision begins with and the text after it.
 
-    The number is "" when the text does not begin with one.
+    The number is None when the text does not begin with one.
     """
     match = _NUMBER_PREFIX.match(text)
-    return (match[1], text[match.end() :]) if match else ("", text)
+    return (match[1], text[match.end() :]) if match else (None, text)
 
 
 class PendingApproval(LoggedModel):
@@ -121,7 +121,7 @@ class ApprovalDecision(LoggedModel):
     by: str = Field(default="", description="Login of the person who decided.")
     at: datetime = Field(description="When the decision was made.")
     reason: str = Field(default="", description="Why the action was denied, in the person's words.")
-    number: str = Field(
-        default="",
-        description="Number of the action that the decision names; empty when it names none.",
+    number: str | None = Field(
+        default=None,
+        description="Number of the action that the decision names, if it names one.",
     )

@@ -258,9 +258,9 @@ FINAL_STATES = frozenset(RunState) - ACTIVE_STATES - AWAITING_STATES
 
 
 DeclineReason = Literal[
-    "", "answered", "cannot_reproduce", "already_fixed", "needs_answer", "not_wanted"
+    "answered", "cannot_reproduce", "already_fixed", "needs_answer", "not_wanted"
 ]
-"""Why an agent changed nothing on purpose; "" when it did not decline.
+"""Why an agent changed nothing on purpose.
 
 - answered: a question was asked, and the message answers it.
 - cannot_reproduce: the reported behaviour was not observed.
@@ -279,8 +279,8 @@ class Outcome(FrozenModel):
     because: Cause = Field(
         default="", description="Cause of the error, when it is one that a person can fix."
     )
-    declined: DeclineReason = Field(
-        default="", description="Why the agent changed nothing on purpose."
+    declined: DeclineReason | None = Field(
+        default=None, description="Why the agent changed nothing on purpose."
     )
     limit: Literal["iterations", "budget", "time"] | None = None
     message: str = Field(default="", description="The agent's closing message: a claim, not proof.")
@@ -489,7 +489,7 @@ class Continuation(FrozenModel):
 
     run: str = Field(description="Id of the earlier run.")
     message: str = Field(default="", description="What the person wrote along with the command.")
-    by: str = ""
+    by: str | None = None
     extension: Extension = Extension()
     publication: Publication = Field(
         default=Publication(), description="What the earlier run published, to which this run adds."

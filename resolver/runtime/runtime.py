@@ -269,7 +269,7 @@ class Runtime:
                 request = {"code": code, "timeout": seconds}
                 return "run_cell", request, wire.CellReport, seconds + self._answer_seconds
             case FileRead():
-                return action.method, own_fields(action), wire.ViewResult, FILE_SECONDS
+                return "view", own_fields(action), wire.ViewResult, FILE_SECONDS
             case FileWrite(path=path, content=content):
                 request = {"path": path, "file_text": content}
                 return "create", request, wire.EditReport, FILE_SECONDS
@@ -277,6 +277,8 @@ class Runtime:
                 request = {"path": path, **_edit_parameters(action)}
                 return command, request, wire.EditReport, FILE_SECONDS
             case _:
+                if action.method is None:
+                    raise TypeError(f"no method executes {type(action).__name__}")
                 result_type: Any = wire.TextReport if action.changes_files else wire.TextResult
                 return action.method, own_fields(action), result_type, FILE_SECONDS
 

@@ -106,7 +106,10 @@ def test_the_registry_finds_a_defined_agent_by_its_exact_name() -> None:
         True,
         "openai/small",
     )
-    assert (is_answering_agent("own", ()), find_agent_model("CodeActAgent", (own,))) == (False, "")
+    assert (is_answering_agent("own", ()), find_agent_model("CodeActAgent", (own,))) == (
+        False,
+        None,
+    )
     with pytest.raises(UsageError) as caught:
         require_agent("owm", (own,))
     assert "did you mean 'own'" in caught.value.what

@@ -41,7 +41,7 @@ def test_a_file_defines_an_agent_with_its_name() -> None:
         "Writes notes.",
         "Do it well.",
     )
-    assert (agent.model, agent.read_only, agent.path) == ("", False, PATH)
+    assert (agent.model, agent.read_only, agent.path) == (None, False, PATH)
     assert set(agent.tools) == {
         "execute_bash", "execute_ipython_cell", "str_replace_editor", "plan", "think", "recall",
         "finish",

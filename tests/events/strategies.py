@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from enum import Enum
 from types import UnionType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from hypothesis import strategies as st
 from pydantic import AwareDatetime, BaseModel
@@ -58,7 +58,7 @@ def values_of(annotation: Any) -> st.SearchStrategy[Any]:
         return values_of(args[0])
     if origin is Literal:
         return st.sampled_from(args)
-    if origin is UnionType:
+    if origin in (UnionType, Union):
         return st.one_of(*map(values_of, args))
     if origin is tuple and args[-1] is Ellipsis:
         return st.lists(values_of(args[0]), max_size=2).map(tuple)

@@ -117,7 +117,7 @@ def _format_value(value: Any) -> str:
             return str(value)
 
 
-Requirement = Literal["", "delegates", "recall"]
+Requirement = Literal["delegates", "recall"]
 
 
 @dataclass(frozen=True)
@@ -125,15 +125,15 @@ class Tool:
     """A tool that a model can call. `prompts/agent/tools/NAME.md.j2` describes it to the model.
 
     arguments: model of its arguments, which knows the action that a call becomes.
-    requires: what a run must offer so that the tool can be executed (`AvailableTools`); "" if every
-    run can execute it.
+    requires: what a run must offer so that the tool can be executed (`AvailableTools`); None if
+    every run can execute it.
     is_general: False for a tool that only agents have which list it among their tools.
     is_editing: True if it can change files. An agent without such a tool is read-only.
     """
 
     name: str
     arguments: type[Arguments]
-    requires: Requirement = ""
+    requires: Requirement | None = None
     is_general: bool = True
     is_editing: bool = False
 

@@ -122,7 +122,7 @@ def write_call(action: McpCall) -> str:
 
 
 def tools_text(tools: Sequence[McpTool], dialect: Literal["tools", "tags"]) -> str:
-    """Return the section of the system prompt about MCP tools, "" if there are none."""
+    """Return the section of the system prompt about MCP tools, empty if there are none."""
     if not tools:
         return ""
     has_browser = any(tool.server == BROWSER for tool in tools)
@@ -204,10 +204,10 @@ def parse_action(
         return tuple(_describe_problem(e, known) for e in error.errors())
 
 
-def _usage(name: str, mcp_tool: McpTool | None) -> str:
+def _usage(name: str, mcp_tool: McpTool | None) -> str | None:
     if mcp_tool is not None:
         return tool_usage(name, mcp_tool.parameters)
-    return tool_usage(name, TOOLS[name].arguments.offered_schema()) if name in TOOLS else ""
+    return tool_usage(name, TOOLS[name].arguments.offered_schema()) if name in TOOLS else None
 
 
 def suggest_name(name: str, known: tuple[str, ...] | list[str]) -> str:
@@ -234,7 +234,9 @@ def _parse_object(text: str) -> JsonObject | str:
 
 
 def _describe_problem(error: Any, known: list[str]) -> str:
-    name = str(error["loc"][0]) if error["loc"] else ""
+    name = str(error["loc"][0]) if error["loc"] else None
+    if name is None:
+        return str(error["msg"].removeprefix("Value error, "))
     match error["type"]:
         case "missing":
             return f"{name} is missing"
@@ -243,8 +245,7 @@ def _describe_problem(error: Any, known: list[str]) -> str:
             return f"there is no argument {quoted_name!r}{suggest_name(name, known)}"
         case _:
             message = error["msg"].removeprefix("Value error, ")
-            received = f" (got {truncate_middle(repr(error['input']), 80)})" if name else ""
-            return f"{name}: {message}{received}" if name else str(message)
+            return f"{name}: {message} (got {truncate_middle(repr(error['input']), 80)})"
 
 
 _EDIT_ACTIONS = (a.FileWrite, a.FileEdit)
@@ -264,8 +265,8 @@ def refuse_if_unavailable(
     may_edit: False if the agent may not edit files; it may still view them.
     """
     found = tool_of(action)
-    tool = found[0].name if found else ""
-    has_tool = not tool or tool in tools or tool in REQUIRED_TOOLS
+    tool = found[0].name if found else None
+    has_tool = tool is None or tool in tools or tool in REQUIRED_TOOLS
     is_view = isinstance(action, a.FileRead) and not may_edit
     forbidden = isinstance(action, _EDIT_ACTIONS) and not may_edit
     if not forbidden and (has_tool or is_view):

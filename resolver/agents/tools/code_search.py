@@ -19,8 +19,8 @@ from pydantic import (
 
 from resolver.agents.tools.base import (
     Arguments,
+    OptionalText,
     TaskCompleted,
-    TextOrEmpty,
     Tool,
     list_schema,
     normalize_path,
@@ -78,6 +78,10 @@ def _parse_place(item: Any) -> Any:
     if start is not None and end is not None and end < start:
         raise ValueError(f"line {end} is before line {start}")
     return item
+
+
+def _normalize_folder(path: str | None) -> str | None:
+    return normalize_path(path) or None if path else None
 
 
 def _parse_number(value: Any) -> int | None:
@@ -142,8 +146,8 @@ class SearchArguments(Arguments):
         max_length=MAX_SEARCH_TERMS,
         description="Each on its own: a name, an id, path:line, or words that describe it.",
     )
-    path: Annotated[TextOrEmpty, AfterValidator(normalize_path)] = Field(
-        default="", description="Only below this folder, or in this file."
+    path: Annotated[OptionalText, AfterValidator(_normalize_folder)] = Field(
+        default=None, description="Only below this folder, or in this file."
     )
 
 

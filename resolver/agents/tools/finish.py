@@ -35,19 +35,16 @@ REPORT_ARGUMENTS = ("message", "task_completed", "threads")
 
 
 def _normalize_reason(value: Any) -> Any:
-    if value is None:
-        return ""
     if not isinstance(value, str):
         return value
     reason = value.strip().lower().replace(" ", "_").replace("-", "_")
-    return "" if reason in {"none", "null"} else reason
+    return None if reason in {"", "none", "null"} else reason
 
 
 Reason = Annotated[
-    DeclineReason,
+    DeclineReason | None,
     BeforeValidator(_normalize_reason),
-    # Some providers refuse an empty string in an enum.
-    WithJsonSchema({"type": "string", "enum": [word for word in get_args(DeclineReason) if word]}),
+    WithJsonSchema({"type": "string", "enum": list(get_args(DeclineReason))}),
 ]
 
 MAX_ANSWER_LENGTH = 4_000
@@ -124,7 +121,7 @@ class FinishArguments(Arguments):
         default=True, description="false when the issue is not, or only partly, resolved."
     )
     reason: Reason = Field(
-        default="",
+        default=None,
         description="Only where you leave everything as it was; answered: the message answers a "
         "question, needs_answer: it is your question.",
     )
@@ -149,7 +146,7 @@ class FinishArguments(Arguments):
     )
 
     def action(self) -> ActionBase:
-        completed = self.task_completed and self.reason in {"", "answered"}
+        completed = self.task_completed and self.reason in {None, "answered"}
         return super().action().model_copy(update={"task_completed": completed})
 
     @classmethod

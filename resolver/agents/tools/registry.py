@@ -53,7 +53,7 @@ def available_tools(requirements: Collection[Requirement]) -> tuple[str, ...]:
     return tuple(
         tool.name
         for tool in TOOLS.values()
-        if tool.is_general and (not tool.requires or tool.requires in requirements)
+        if tool.is_general and (tool.requires is None or tool.requires in requirements)
     )
 
 

@@ -216,7 +216,8 @@ class _Reader:
         present = set(source.paths)
         texts: set[str] = set()
         for path in (p for p in INSTRUCTION_FILES if p in present):
-            skill = _instructions(path, self._read_text(source, path))
+            text = self._read_text(source, path)
+            skill = _instructions(path, text) if text else None
             if skill is not None and skill.body not in texts:
                 texts.add(skill.body)
                 self.always.append(skill)
@@ -234,12 +235,12 @@ class _Reader:
             self.problems.append(f"{error.what}; it is left out")
             return None
 
-    def _read_text(self, source: SkillSource, path: str) -> str:
+    def _read_text(self, source: SkillSource, path: str) -> str | None:
         try:
             content = source.read(path) or b""
         except ResolverError as error:
             self.problems.append(f"{source.prefix}{path}: {error.what}; it is left out")
-            return ""
+            return None
         decoded = _decode(content)
         # Whoever reviewed the file did not see these characters, and a model reads them.
         text = without_invisible(decoded)
@@ -250,7 +251,7 @@ class _Reader:
         if len(text) > MAX_FILE_LENGTH and path not in INSTRUCTION_FILES:
             what = f"it has more than {MAX_FILE_LENGTH} characters; it is left out"
             self.problems.append(f"{source.prefix}{path}: {what}")
-            return ""
+            return None
         return text
 
 
@@ -304,7 +305,7 @@ def _parse_skill(text: str, path: str, folder: str, prefix: str, origin: Origin)
     if not body:
         raise FrontmatterError(document.path, 1, "there is no text below the front matter")
     return Skill(
-        name=to_skill_name(head.name) or _name_from_path(path),
+        name=to_skill_name(head.name or "") or _name_from_path(path),
         description=head.description or _first_line(body),
         body=body,
         source=prefix + path,

@@ -68,7 +68,7 @@ class _TextToLoad:
     text: str
     sources: tuple[str, ...]
     about: Literal["instructions", "skill", "task", "list"]
-    hint: str = ""
+    hint: str | None = None
 
 
 class SkillRecaller:
@@ -161,16 +161,18 @@ class SkillRecaller:
                 self._add(_skill_text(skill, f"“{matched}” was said"))
 
     def _change(self, path: str) -> None:
-        path = self._from_root(path)
-        self._touch(path)
+        from_root = self._from_root(path)
+        if from_root is None:
+            return
+        self._touch(from_root)
         for skill in self._library.skills:
-            if path and any(matches_glob(path, glob) for glob in skill.globs):
-                self._add(_skill_text(skill, f"{path} was changed"))
+            if any(matches_glob(from_root, glob) for glob in skill.globs):
+                self._add(_skill_text(skill, f"{from_root} was changed"))
 
-    def _touch(self, path: str) -> None:
+    def _touch(self, path: str | None) -> None:
         """Add the instructions of the folders that contain the path, the innermost last, because
         it takes precedence over the others."""
-        parts = path.split("/")
+        parts = path.split("/") if path else []
         for count in range(1, len(parts) + 1):
             folder = "/".join(parts[:count]) + "/"
             file = self._library.nested.get(folder)
@@ -179,14 +181,14 @@ class SkillRecaller:
                 if skill is not None:
                     self._add(_instructions(skill, f"{path} was touched"))
 
-    def _from_root(self, path: str) -> str:
-        """Return the path from the repository's root; "" for the root and for paths outside."""
+    def _from_root(self, path: str) -> str | None:
+        """Return the path from the repository's root; None for the root and for paths outside."""
         for root in self._roots:
             if path == root or path.startswith(f"{root}/"):
                 path = path[len(root) :]
                 break
         clean = posixpath.normpath(path.lstrip("/") or ".")
-        return "" if clean == "." or clean.startswith("..") else clean
+        return None if clean == "." or clean.startswith("..") else clean
 
 
 def _texts_of(task: Task) -> list[str]:
@@ -205,14 +207,14 @@ def _instructions(skill: Skill, why: str) -> _TextToLoad:
 
 
 def _skill_text(skill: Skill, why: str) -> _TextToLoad:
-    hint = f"The whole file is {skill.source}." if skill.origin is Origin.REPOSITORY else ""
+    hint = f"The whole file is {skill.source}." if skill.origin is Origin.REPOSITORY else None
     return _TextToLoad(skill.name, why, skill.body, (skill.source,), "skill", hint)
 
 
 def _recall(text: _TextToLoad, limit: int) -> RecalledText:
     """Return the events that load the text, with at most about `limit` characters of it."""
     content = (
-        truncate_middle(text.text, limit, text.hint)
+        truncate_middle(text.text, limit, text.hint or "")
         if limit >= MIN_SHARE
         else render("agent/skill_no_room.md.j2", called=text.name, hint=text.hint).strip()
     )

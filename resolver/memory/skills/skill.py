@@ -55,7 +55,7 @@ def _split_list(value: Any) -> Any:
 
 
 def _to_lower(value: Any) -> Any:
-    return value.lower() if isinstance(value, str) else value
+    return value.lower() or None if isinstance(value, str) else value
 
 
 def _to_single_line(value: Any) -> Any:
@@ -78,11 +78,11 @@ class SkillHead(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    name: str = Field(default="", max_length=MAX_NAME_LENGTH)
-    description: Annotated[str, BeforeValidator(_to_single_line)] = Field(
-        default="", max_length=MAX_DESCRIPTION_LENGTH
+    name: str | None = Field(default=None, max_length=MAX_NAME_LENGTH)
+    description: Annotated[str | None, BeforeValidator(_to_single_line)] = Field(
+        default=None, max_length=MAX_DESCRIPTION_LENGTH
     )
-    type: Annotated[Literal["", "repo", "knowledge", "task"], BeforeValidator(_to_lower)] = ""
+    type: Annotated[Literal["repo", "knowledge", "task"] | None, BeforeValidator(_to_lower)] = None
     triggers: TextList = ()
     globs: TextList = ()
     paths: TextList = ()

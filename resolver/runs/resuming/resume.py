@@ -31,7 +31,7 @@ def resume_run(log: RunLog, run: str, continuation: Continuation | None, *, ende
 
     ended: True if the run had ended regularly, so that nothing interrupted it.
     """
-    by = continuation.by if continuation else ""
+    by = continuation.by if continuation else None
     has_begun = log.start_index(run) < len(log.state.events)
     if ended and log.is_done:
         reason = "the run had ended, and its change is to be published"

@@ -101,10 +101,10 @@ def read_agents(workspace: Workspace, settings: Settings) -> Definitions:
     return Definitions(tuple(agents), definitions.problems)
 
 
-def is_allowed_model(model: str, settings: Settings) -> bool:
+def is_allowed_model(model: str | None, settings: Settings) -> bool:
     """Return True if a repository's agent may use this model."""
     services = (service.model for service in settings.services.values())
-    configured = {"", settings.model, *settings.model_options.fallbacks, *services}
+    configured = {None, settings.model, *settings.model_options.fallbacks, *services}
     return model in configured
 
 

@@ -44,7 +44,12 @@ class ModelOpener(Protocol):
     """Returns a model that logs its replies, retries and switches to the stream."""
 
     def __call__(
-        self, stream: EventStream, service: str = AGENT, *, agent: str = "", model: str = ""
+        self,
+        stream: EventStream,
+        service: str = AGENT,
+        *,
+        agent: str = "",
+        model: str | None = None,
     ) -> Model:
         """Return the model of a service.
 
@@ -94,7 +99,7 @@ def model_config(settings: Settings) -> ModelConfig:
 
 
 def service_config(
-    settings: Settings, service: str, agent: str = "", model: str = ""
+    settings: Settings, service: str, agent: str = "", model: str | None = None
 ) -> tuple[ModelConfig, OtherModels]:
     """Return the configuration of a service's model, and the models that may replace it.
 
@@ -128,7 +133,7 @@ def open_models(
         return state.limits.max_budget - state.priced
 
     def open_model(
-        stream: EventStream, service: str = AGENT, *, agent: str = "", model: str = ""
+        stream: EventStream, service: str = AGENT, *, agent: str = "", model: str | None = None
     ) -> Model:
         config, others = service_config(settings, service, agent, model)
         calls = ModelCalls(interruptible)
@@ -218,12 +223,12 @@ CHECK = "check"
 """Name of the service that checks whether a model is available."""
 
 
-def check_run_model(settings: Settings, agent: str, model: str, log: RunLog) -> None:
+def check_run_model(settings: Settings, agent: str, model: str | None, log: RunLog) -> None:
     """Raise ModelError if the model of `agent` can't be reached, or rejects the key or the name.
 
     If the settings have fallback models, only a rejected key is an error. model: the model that the
-    agent's definition names, "" for none. A recording and a script need no check, and neither does
-    a run whose work has ended.
+    agent's definition names, None for none. A recording and a script need no check, and neither
+    does a run whose work has ended.
     """
     config, others = service_config(settings, AGENT, agent, model)
     if log.is_done or config.model.startswith((REPLAY, SCRIPTED)):
