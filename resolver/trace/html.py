@@ -95,10 +95,10 @@ def render_html(
     events: Iterable[Event],
     refresh: int = 0,
     notices: Sequence[str] = (),
-    diff: str = "",
+    diff: str | None = None,
     live: LiveStream | None = None,
     controls: RunControls | None = None,
-    list_url: str = "",
+    list_url: str | None = None,
     pull_request: PullRequest | None = None,
 ) -> str:
     """Return trace.html.
@@ -109,7 +109,7 @@ def render_html(
     notices: sentences about the page itself for its reader, in plain text.
     diff: the change that the run ended with, as `git diff` prints it.
     live: for the page of a run in progress, which then asks its server for new steps.
-    list_url: address of the page that lists all runs; "" for no link to it.
+    list_url: address of the page that lists all runs; None for no link to it.
     pull_request: that of the run, shown first.
     """
     view = build_view(events)
@@ -162,10 +162,10 @@ def render_update(earlier: TraceView, view: TraceView, notices: Sequence[str] = 
 
 @dataclass(frozen=True)
 class DiffLine:
-    """One line of a diff as HTML. css_class: "" for none."""
+    """One line of a diff as HTML."""
 
     text: Markup
-    css_class: str
+    css_class: str | None
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class HtmlBlock:
     """
 
     label: str
-    last: str
+    last: str | None
     text: Markup
     diff: tuple[DiffLine, ...]
     folded: bool
@@ -286,9 +286,9 @@ class _EntryWriter:
         """Return one entry as the template shows it. The anchors of what is nested in it begin with
         its own."""
         if isinstance(entry, TraceNote):
-            detail = TraceBlock(entry.detail)
+            detail = (TraceBlock(entry.detail),) if entry.detail else ()
             label = detail_label(entry)
-            blocks = (self._block(detail, label, is_folded=True),) if entry.detail else ()
+            blocks = tuple(self._block(block, label, is_folded=True) for block in detail)
             return HtmlEntry(anchor, entry, None, blocks)
         failed = entry.mood == "bad"
         action = (self._block(entry.action, "Action", is_action=True),) if entry.action else ()
@@ -313,8 +313,8 @@ class _EntryWriter:
         last_line = text[-2_000:].rstrip().rpartition("\n")[2]
         return HtmlBlock(
             label=f"{label}, {plural(lines, 'line')}",
-            last="" if is_action or is_folded else one_line(last_line),
-            text=self._code.highlight(text, "" if is_diff_text else block.language),
+            last=None if is_action or is_folded else one_line(last_line),
+            text=self._code.highlight(text, None if is_diff_text else block.language),
             diff=_diff_lines(text, self._code) if is_diff else (),
             folded=is_folded or (is_long and not is_diff),
             # Readers mostly come for the reason of a failure.
@@ -322,13 +322,13 @@ class _EntryWriter:
             is_action=is_action,
         )
 
-    def changed_files(self, diff: str) -> tuple[HtmlFileDiff, ...]:
+    def changed_files(self, diff: str | None) -> tuple[HtmlFileDiff, ...]:
         """Return the files of a change. The diff of a long one is folded."""
         files = []
-        for file in split_diff(diff):
+        for file in split_diff(diff or ""):
             text = "\n".join(file.lines)
             shown = _diff_lines(text, self._code, file.path) if file.has_hunks else ()
-            block = HtmlBlock("", "", escape(text), shown, False, False, False)
+            block = HtmlBlock("", None, escape(text), shown, False, False, False)
             is_open = len(file.lines) <= _MAX_OPEN_DIFF_LINES
             files.append(HtmlFileDiff(file.path, file.size, is_open, block))
         return tuple(files)
@@ -369,14 +369,14 @@ _LINE_CLASSES = (
 )
 
 
-def _diff_lines(text: str, code: CodeHighlighter, path: str = "") -> tuple[DiffLine, ...]:
+def _diff_lines(text: str, code: CodeHighlighter, path: str | None = None) -> tuple[DiffLine, ...]:
     """Return the lines of a diff, with the code of each highlighted for its file's language.
 
     path: of the file, if the diff does not begin with it.
     """
     lines = []
     for line in text.split("\n"):
-        css_class = next((name for start, name in _LINE_CLASSES if line.startswith(start)), "")
+        css_class = next((name for start, name in _LINE_CLASSES if line.startswith(start)), None)
         if css_class == "file" and line[:4] in {"+++ ", "--- "}:
             path = line[4:].strip() if line[4:].strip() != "/dev/null" else path
         is_code = css_class in {"add", "del"} or (not css_class and line.startswith(" "))

@@ -41,7 +41,9 @@ _COMMENT_CATEGORIES = {"stage", "warning", "error", "state", "retry", "check"}
 _MAX_PLAN_ITEMS = 12
 
 
-def render_markdown(events: Iterable[Event], diff: str = "", notices: Sequence[str] = ()) -> str:
+def render_markdown(
+    events: Iterable[Event], diff: str | None = None, notices: Sequence[str] = ()
+) -> str:
     """Return trace.md with all texts in full.
 
     diff: the change that the run ended with, as `git diff` prints it.
@@ -56,17 +58,17 @@ def render_markdown(events: Iterable[Event], diff: str = "", notices: Sequence[s
     )
 
 
-def render_changed_files(diff: str, limit: int) -> str:
+def render_changed_files(diff: str | None, limit: int) -> str:
     """Return the files of a change as folded diffs, in about `limit` characters at most.
 
     diff: the change as `git diff` prints it. Files that don't fit are only named.
     """
-    files: list[tuple[FileDiff, str]] = []
-    for file in split_diff(diff):
+    files: list[tuple[FileDiff, str | None]] = []
+    for file in split_diff(diff or ""):
         text = "\n".join(file.lines)
         fits = len(text) <= limit
         limit -= len(text) if fits else 0
-        files.append((file, text if fits else ""))
+        files.append((file, text if fits else None))
     return _template("changes.md.j2").render(files=files).strip()
 
 

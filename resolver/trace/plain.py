@@ -78,7 +78,7 @@ def money(cost: float | None) -> str:
     return f"${digits[:-2]}{digits[-2:].rstrip('0')}"
 
 
-def plural(count: int, noun: str, many: str = "") -> str:
+def plural(count: int, noun: str, many: str | None = None) -> str:
     """Format a count with its noun: `1 step`, `1,200 steps`. many: a plural without `s`."""
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {many or f'{noun}s'}"
 

@@ -161,7 +161,7 @@ def step_of(
         action=TraceBlock(_clean_block(body), body.language) if body and shows_body else None,
     )
     if isinstance(action, a.Finish):
-        badge = "" if action.task_completed else "task not completed"
+        badge = None if action.task_completed else "task not completed"
         step = replace(step, badge=badge, mood="good" if action.task_completed else "bad")
     elif isinstance(action, a.Invalid):
         step = replace(step, badge="not done", mood="bad")
@@ -294,7 +294,7 @@ def _with_observation(step: TraceStep, action: ActionBase, observation: Event) -
     )
 
 
-def _result_badge(observation: Event) -> tuple[str, Mood]:
+def _result_badge(observation: Event) -> tuple[str | None, Mood]:
     """Return the observation's result in a word or two, and its mood."""
     match observation:
         case o.CmdOutput(exit_code=None):
@@ -310,7 +310,7 @@ def _result_badge(observation: Event) -> tuple[str, Mood]:
                 "_", " "
             ), "good" if observation.state is RunState.FINISHED else "bad"
         case _:
-            return "", "plain"
+            return None, "plain"
 
 
 def _outputs(observation: Event) -> Iterable[TraceBlock]:
@@ -332,15 +332,15 @@ def _outputs(observation: Event) -> Iterable[TraceBlock]:
             pass
 
 
-def _code_language(path: str) -> Language:
+def _code_language(path: str) -> Language | None:
     endings: dict[str, Language] = {"py": "python", "sh": "bash", "json": "json"}
-    return endings.get(path.rpartition(".")[2], "")
+    return endings.get(path.rpartition(".")[2])
 
 
-def _language(observation: Event) -> Language:
+def _language(observation: Event) -> Language | None:
     text = str(getattr(observation, "content", ""))[:200].lstrip()
     is_diff = isinstance(observation, o.CmdOutput) and text.startswith(("diff --git ", "--- a/"))
-    return "diff" if is_diff else ""
+    return "diff" if is_diff else None
 
 
 def _images(observation: Event) -> tuple[str, ...]:
@@ -381,7 +381,7 @@ def _header(events: list[Event]) -> TraceHeader:
         state=state.run_state.value,
         mood=_MOODS.get(state.run_state, "plain"),
         reason=one_line(state.reason, 300),
-        verdict=one_line(describe_verdict(newest.evidence)) if newest else "",
+        verdict=one_line(describe_verdict(newest.evidence)) if newest else None,
         evidence=tuple(one_line(text, 300) for text in findings[:MAX_FINDINGS]),
         closing=clean(state.finish.message).strip() if state.finish else "",
         cost=state.cost,
@@ -410,7 +410,7 @@ def _with_start(header: TraceHeader, start: life.RunStarted) -> TraceHeader:
         request=clean(trigger.instruction or task.body).strip(),
         repository=one_line(trigger.repository),
         number=trigger.number,
-        url=task.url if re.fullmatch(r"https?://[^\s\"'<>]+", task.url) else "",
+        url=task.url if re.fullmatch(r"https?://[^\s\"'<>]+", task.url) else None,
         requested_by=one_line(trigger.actor.login),
         left_out=tuple(one_line(text, 300) for text in task.left_out),
         model=one_line(start.model),

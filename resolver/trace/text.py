@@ -170,7 +170,7 @@ class TerminalProgress:
         if self._console.is_terminal:
             self._print(line, self._style(event, line))
         else:
-            self._print(line, "")
+            self._print(line, None)
         if self._verbose and event.cause is not None and not isinstance(event, ActionBase):
             for output in output_tail(step_of(_action_stub(event), 0, event)):
                 self._print(f"  | {output}", "dim")
@@ -187,8 +187,8 @@ class TerminalProgress:
             return "red"
         return "green" if line.lstrip().startswith("ok") else "dim"
 
-    def _print(self, line: str, style: str) -> None:
+    def _print(self, line: str, style: str | None) -> None:
         # Replace characters that the output can't encode, instead of raising an exception.
         encoding = self._console.encoding
         printable = line.encode(encoding, "replace").decode(encoding)
-        self._console.print(Text(printable, style=style), soft_wrap=True)
+        self._console.print(Text(printable, style=style or ""), soft_wrap=True)

@@ -42,7 +42,7 @@ def utf16_length(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def fenced(text: str, language: str = "") -> str:
+def fenced(text: str, language: str | None = None) -> str:
     """Return `text` as one code block that nothing in the text can close.
 
     The fence is longer than any run of its character in the text; see
@@ -55,7 +55,7 @@ def fenced(text: str, language: str = "") -> str:
     )
     if run_length < _MAX_FENCE_LENGTH:
         fence = fence_character * max(3, run_length + 1)
-        return f"{fence}{language}\n{text}\n{fence}"
+        return f"{fence}{language or ''}\n{text}\n{fence}"
     return "\n".join(f"    {line}" for line in text.split("\n"))
 
 
@@ -184,21 +184,21 @@ class CodeHighlighter:
     def __init__(self, max_length: int = MAX_HIGHLIGHTED_PAGE) -> None:
         self._remaining = max_length
 
-    def highlight(self, text: str, language: str) -> Markup:
+    def highlight(self, text: str, language: str | None) -> Markup:
         """Return the text as HTML: escaped, with spans around tokens if its language is known.
 
         language: the name of a language, or the path of a file.
         """
-        alias = _alias(language)
-        if not alias or len(text) > min(self._remaining, MAX_HIGHLIGHTED_LENGTH):
+        alias = _alias(language) if language else None
+        if alias is None or len(text) > min(self._remaining, MAX_HIGHLIGHTED_LENGTH):
             return escape(text)
         self._remaining -= len(text)
         return _highlight(text, alias)
 
 
-def _alias(language: str) -> str:
+def _alias(language: str) -> str | None:
     name = PurePosixPath(language)
-    return _ALIASES.get((name.suffix.removeprefix(".") or name.name).lower(), "")
+    return _ALIASES.get((name.suffix.removeprefix(".") or name.name).lower())
 
 
 @cache
@@ -208,8 +208,8 @@ def _lexer(alias: str) -> Lexer:
 
 
 @cache
-def _class_of(token: object) -> str:
-    return next((name for kind, name in _CLASSES if f"{token}.".startswith(kind)), "")
+def _class_of(token: object) -> str | None:
+    return next((name for kind, name in _CLASSES if f"{token}.".startswith(kind)), None)
 
 
 def _highlight(text: str, alias: str) -> Markup:

@@ -22,7 +22,7 @@ from resolver.trace.plain import clean, duration, money, one_line, plural
 Mood = Literal["good", "bad", "plain"]
 """Result of a step or run, which the renderers show as a colour or mark."""
 
-Language = Literal["", "bash", "python", "diff", "json"]
+Language = Literal["bash", "python", "diff", "json"]
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class TraceBlock:
     """A text that is shown unchanged in a fixed-width font."""
 
     text: str
-    language: Language = ""
+    language: Language | None = None
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class TraceStep:
     prose: str = ""
     action: TraceBlock | None = None
     outputs: tuple[TraceBlock, ...] = ()
-    badge: str = ""
+    badge: str | None = None
     mood: Mood = "plain"
     seconds: float | None = None
     cost: float | None = None
@@ -97,7 +97,7 @@ class TraceNote:
     event_id: int
     category: str
     text: str
-    detail: str = ""
+    detail: str | None = None
 
 
 Entry = TraceStep | TraceNote
@@ -115,7 +115,7 @@ class TraceHeader:
 
     cost: US dollars; None if the price of a reply is unknown, and `priced` is then the sum of the
         known ones.
-    verdict: of the newest verification; "" if there is none.
+    verdict: of the newest verification; None if there is none.
     evidence: what the checks of the newest verification show, one finding each.
     parts: a line for each model and each service, where there are several.
     iterations: replies of the agents' models, as `max_iterations` counts them. One reply may lead
@@ -128,13 +128,13 @@ class TraceHeader:
     request: str = ""
     repository: str = ""
     number: int | None = None
-    url: str = ""
+    url: str | None = None
     requested_by: str = ""
     left_out: tuple[str, ...] = ()
     state: str = RunState.LOADING.value
     mood: Mood = "plain"
     reason: str = ""
-    verdict: str = ""
+    verdict: str | None = None
     evidence: tuple[str, ...] = ()
     closing: str = ""
     model: str = ""
@@ -197,20 +197,20 @@ MAX_NOTE_LENGTH = 300
 def note_of(event: Event) -> TraceNote | None:
     """Return the note for an event that is not a step; None if it has nothing to show."""
     category, text, detail = _describe_event(event)
-    if not category:
+    if category is None:
         return None
     line = one_line(text, MAX_NOTE_LENGTH)
     cleaned = clean(text).strip()
     return TraceNote(
-        event.id, category, line, clean(detail).strip() or ("" if cleaned == line else cleaned)
+        event.id, category, line, clean(detail).strip() or (None if cleaned == line else cleaned)
     )
 
 
-def _describe_event(event: Event) -> tuple[str, str, str]:
-    """Return category, text and detail; an empty category if the event has nothing to show."""
+def _describe_event(event: Event) -> tuple[str | None, str, str]:
+    """Return category, text and detail; no category if the event has nothing to show."""
     match event:
         case life.RunStarted() | o.Null():
-            return "", "", ""
+            return None, "", ""
         case life.SystemPrompt():
             return "message", "System prompt", event.content
         case a.Message():

@@ -160,7 +160,7 @@ class RunPages:
         if sent in COMMANDS:
             notices = (*render("trace/sent.txt.j2", command=sent).splitlines(), *notices)
         # Without a login, only the operator's link opens the list.
-        list_url = f"{self.login.public_url}/" if self.login else ""
+        list_url = f"{self.login.public_url}/" if self.login else None
         if outcome is not None:
             patch = (self.store.file(run, PATCH) or b"")[:MAX_SHOWN_DIFF_BYTES]
             return render_html(

@@ -131,7 +131,7 @@ def control_requests(trigger: Trigger) -> list[Request]:
     by = trigger.actor.login
     match trigger.command:
         case Command.STOP:
-            return [Stop(by=by, reason=trigger.instruction)]
+            return [Stop(by=by, reason=trigger.instruction or None)]
         case Command.PAUSE:
             # The message comes first, because any other request ends a pause.
             return [*_message_requests(trigger.instruction, by), Pause(by=by)]
@@ -148,7 +148,7 @@ def control_requests(trigger: Trigger) -> list[Request]:
             return [Approve(by=by, at=trigger.at, number=number), *_message_requests(text, by)]
         case Command.DENY:
             number, text = split_decision_number(trigger.instruction)
-            return [Deny(by=by, at=trigger.at, reason=text, number=number)]
+            return [Deny(by=by, at=trigger.at, reason=text or None, number=number)]
         case _:
             return []  # new work
 
