@@ -60,7 +60,7 @@ def test_the_log_says_why_and_for_whom_a_run_is_resumed(
     resumed = log.state.events[-1]
     assert isinstance(resumed, Resumed)
     assert resumed.run == RUN
-    assert (resumed.reason, resumed.by) == (reason, "mona" if continuation else "")
+    assert (resumed.reason, resumed.by) == (reason, "mona" if continuation else None)
 
 
 def test_limits_that_a_person_gave_replace_those_of_the_log_once(log: RunLog) -> None:

@@ -73,7 +73,7 @@ def test_the_agent_asks_for_skills_itself(scenario: Scenario) -> None:
     assert flaky.sources == ("shipped with Resolver: .agents/skills/flaky-tests.md",)
     assert "No skill fits zzz" in nothing.content
     loaded = loaded_skills(done.events)
-    assert list(loaded) == ["AGENTS.md", "the list of skills", "adding", "python"]
+    assert list(loaded) == ["AGENTS.md", "adding", "the list of skills", "python"]
     assert loaded["adding"].why == "“subtracts” was said"
     assert loaded["python"].why == "calc.py was changed"
     assert "HOUSE-WORD" in prompts(scenario)[0] and "GLOB-WORD" in prompts(scenario)[-1]

@@ -85,8 +85,8 @@ def test_a_name_with_a_mistake_is_answered_with_the_one_that_is_like_it() -> Non
         choose_agent(trigger("relese-notes"), "CodeActAgent", definitions("release-notes"))
 
 
-@pytest.mark.parametrize("model", ["", "openai/large", "openai/small", "x/c"])
-def test_an_agent_may_ask_for_what_the_operator_has_named(model: str) -> None:
+@pytest.mark.parametrize("model", [None, "openai/large", "openai/small", "x/c"])
+def test_an_agent_may_ask_for_what_the_operator_has_named(model: str | None) -> None:
     named = settings(
         RESOLVER_MODEL_OPTIONS="{fallbacks: [openai/small]}",
         RESOLVER_SERVICES="{condenser: x/c}",
@@ -106,4 +106,4 @@ def test_what_was_denied_is_said_of_those_that_were_used() -> None:
     found = Definitions((own.without_model(), other.without_model()))
     [said] = denied_models(found, {"own", "CodeActAgent"})
     assert f"{FOLDER}own.md" in said and "openai/huge" in said
-    assert found.agents[0].model == ""
+    assert found.agents[0].model is None
