@@ -169,10 +169,7 @@ def separate_branch(
     pull = get_pull_request(builder)
     if pull.is_fork:
         if is_merge:
-            raise ForgeError(
-                f"#{pull.number} can't be updated from here, because {unavailable.why}",
-                f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
-            )
+            raise ForgeError(*explain_not_updatable(pull, unavailable))
         patch = format_patch(builder.workspace.git, commit, MAX_PATCH_BYTES)
         return PushedChange(
             Publication(
@@ -196,6 +193,16 @@ def separate_branch(
     publication = Publication(branch=branch, commit=pushed.id, how="separate", why=unavailable.why)
     notices = (notice.strip(), *pushed.notices)
     return PushedChange(publication, proposed_base=base, notices=notices)
+
+
+def explain_not_updatable(
+    pull: PullRequestContext, unavailable: BranchUnavailable
+) -> tuple[str, str]:
+    """Return why a fork's pull request can't be brought up to date, and what to do."""
+    return (
+        f"#{pull.number} can't be updated from here, because {unavailable.why}",
+        f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
+    )
 
 
 def _decode_unaltered(patch: bytes | None) -> str:

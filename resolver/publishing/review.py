@@ -74,16 +74,21 @@ def place_remarks(
     pull: PullRequestContext,
     own_login: str,
     max_comments: int = MAX_COMMENTS,
+    link: Callable[[str], str] = str,
 ) -> Review:
     """Return the review with these comments.
 
-    own_login: Resolver's login. Comments that repeat one of its open threads are left out.
+    own_login: Resolver's login. Comments that repeat one of its open threads are left out. link:
+    links the code places in a text.
     """
     open_threads = [t for t in pull.threads if not t.is_resolved and not t.is_outdated]
     located = [match_diff_side(remark, pull.files) for remark in remarks]
     new = [r for r in located if not any(_repeats_thread(r, t, own_login) for t in open_threads)]
     by_importance = sorted(new, key=lambda remark: _IMPORTANCE[remark.severity])
-    chosen = by_importance[:max_comments]
+    chosen = [
+        remark.model_copy(update={"body": link(remark.body)})
+        for remark in by_importance[:max_comments]
+    ]
     return Review(
         commit=pull.head,
         inline_comments=tuple(r for r in chosen if fits_in_diff(r, pull.files)),
@@ -133,8 +138,8 @@ def build_review(
     pull = workspace.pull
     if pull is None:
         return None
-    review = place_remarks(review_remarks(log.state.events), pull, own_login)
-    review = _with_code_links(review, code_linker(report.trigger, settings, workspace))
+    link = code_linker(report.trigger, settings, workspace)
+    review = place_remarks(review_remarks(log.state.events), pull, own_login, link=link)
     number, host = report.trigger.number, report.forge_host
     rendered_comments = [
         (remark.place, remark_body(remark, number, host)) for remark in review.inline_comments
@@ -164,20 +169,6 @@ def append_remarks(outcome: Outcome, log: RunLog) -> Outcome:
     remarks = review_remarks(log.state.events)
     message = render("run/remarks.md.j2", message=outcome.message, remarks=remarks).strip()
     return outcome.model_copy(update={"message": message})
-
-
-def _with_code_links(review: Review, link: Callable[[str], str]) -> Review:
-    """Return the review with the code places in its comments linked."""
-
-    def with_links(remarks: Iterable[Remark]) -> tuple[Remark, ...]:
-        return tuple(r.model_copy(update={"body": link(r.body)}) for r in remarks)
-
-    return review.model_copy(
-        update={
-            "inline_comments": with_links(review.inline_comments),
-            "body_comments": with_links(review.body_comments),
-        }
-    )
 
 
 ADDED_METHODS = frozenset({"added", "pushed", "updated"})

@@ -44,6 +44,7 @@ from resolver.publishing.branches import BranchUnavailable
 from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.push_to_pull_request import (
     advance_pull_request,
+    explain_not_updatable,
     get_pull_request,
     plan_change,
     publish_to_pull_request,
@@ -108,10 +109,7 @@ def require_publishable_update(builder: CommitBuilder) -> None:
         refresh_pull_request(builder)
     except BranchUnavailable as unavailable:
         if pull.is_fork:
-            raise Refused(
-                f"#{pull.number} can't be updated from here, because {unavailable.why}",
-                f"let its author merge {pull.base_branch} into it, or let maintainers edit it",
-            ) from unavailable
+            raise Refused(*explain_not_updatable(pull, unavailable)) from unavailable
 
 
 def _with_conflicts(

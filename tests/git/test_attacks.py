@@ -20,7 +20,7 @@ from resolver.git.git import Credential, GitResult, HostGit, git_failure
 from resolver.git.tree import read_patch, read_tree
 from resolver.git.workspace import Workspace
 from resolver.runtime.disk import remove_tree
-from resolver.sandbox.change import MAX_FILES, check_file_count, checkout
+from resolver.sandbox.change import MAX_FILES, check_file_count
 from resolver.sandbox.wire import ActionFailed, ChangeResult
 from tests.git.scenario import (
     GIT,
@@ -211,12 +211,6 @@ def test_a_pack_rewritten_in_place_is_an_error(scenario: Scenario) -> None:
         scenario.export()
 
 
-def test_a_lost_scratch_folder_is_reported(scenario: Scenario) -> None:
-    shutil.rmtree(scenario.scratch)
-    with pytest.raises(ActionFailed, match="is gone"):
-        scenario.export()
-
-
 def test_a_root_replaced_by_a_link_is_not_followed(scenario: Scenario, tmp_path: Path) -> None:
     shutil.rmtree(scenario.root)
     (tmp_path / "host").mkdir()
@@ -249,15 +243,6 @@ def test_a_nested_repository_is_a_link_to_its_commit(scenario: Scenario) -> None
     assert [(f.path, f.new_mode) for f in patch.files] == [("vendor/lib", "160000")]
 
 
-def test_a_nested_repository_without_a_commit_is_left_out_and_named(scenario: Scenario) -> None:
-    (scenario.root / "empty-repo").mkdir()
-    plain_git(scenario.root / "empty-repo", "init", "-q")
-    write(scenario.root, "empty-repo/x", "x\n")
-    write(scenario.root, "new", "x\n")
-    assert [f.path for f in scenario.export().files] == ["new"]
-    assert _exported(scenario)["left_out"] == ["empty-repo/"]
-
-
 def test_a_git_file_in_a_subfolder_is_not_followed(scenario: Scenario, tmp_path: Path) -> None:
     other = make_repository(tmp_path / "other", {"host.txt": "host\n"})
     write(scenario.root, "sub/.git", f"gitdir: {other}/.git\n")
@@ -272,13 +257,6 @@ def test_files_below_a_folder_named_git_are_exported(scenario: Scenario) -> None
     write(scenario.root, "fixture/x", "x\n")
     expected = scenario.expected_tree()
     assert scenario.export().tree == expected
-
-
-def test_a_git_folder_in_other_case_is_left_out_and_named(scenario: Scenario) -> None:
-    write(scenario.root, "sub/.GIT/hooks/post-checkout", "#!/bin/sh\n")
-    write(scenario.root, "new", "x\n")
-    assert [f.path for f in scenario.export().files] == ["new"]
-    assert _exported(scenario)["left_out"] == ["sub/.GIT/hooks/post-checkout"]
 
 
 def _exported(scenario: Scenario, *before: str) -> ChangeResult:
@@ -296,6 +274,25 @@ def _exported(scenario: Scenario, *before: str) -> ChangeResult:
     )
     found: ChangeResult = json.loads(done.stdout)
     return found
+
+
+@pytest.mark.parametrize(
+    ("path", "left_out"),
+    [
+        ("sub/.GIT/hooks/post-checkout", "sub/.GIT/hooks/post-checkout"),
+        ("empty-repo/x", "empty-repo/"),
+    ],
+    ids=["git in another case", "a repository without a commit"],
+)
+def test_what_git_does_not_take_is_left_out_and_named(
+    scenario: Scenario, path: str, left_out: str
+) -> None:
+    write(scenario.root, path, "x\n")
+    if "empty-repo" in path:
+        plain_git(scenario.root / "empty-repo", "init", "-q")
+    write(scenario.root, "new", "x\n")
+    assert [f.path for f in scenario.export().files] == ["new"]
+    assert _exported(scenario)["left_out"] == [left_out]
 
 
 # Root as in a container that dropped its capabilities: bound by modes like anybody.
@@ -393,19 +390,6 @@ def test_environment_variables_of_the_sandbox_have_no_effect(
         cwd=Path(__file__).parents[2], check=True,
     )  # fmt: skip
     assert [f.path for f in scenario.export().files] == ["new"]
-
-
-def test_a_second_checkout_into_the_same_folder_is_refused(scenario: Scenario) -> None:
-    with pytest.raises(ActionFailed, match="not empty"):
-        checkout(
-            str(scenario.root), "x.git", scenario.workspace.base, "main", GIT, str(scenario.scratch)
-        )
-
-
-def test_a_missing_git_directory_is_reported(scenario: Scenario, tmp_path: Path) -> None:
-    root, scratch = str(tmp_path / "r2"), str(tmp_path / "s2")
-    with pytest.raises(ActionFailed, match="git directory can't be taken"):
-        checkout(root, str(tmp_path / "none"), scenario.workspace.base, "main", GIT, scratch)
 
 
 @pytest.fixture

@@ -13,8 +13,6 @@ from pathlib import Path
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from resolver.errors import WorkspaceError
-from resolver.git.bundle import read_header
 from resolver.git.workspace import Workspace
 from resolver.sandbox.setup_files import PATTERNS
 from tests.git.scenario import (
@@ -95,14 +93,3 @@ def test_any_tree_arrives_unchanged(base: dict, change: dict, deleted: set[int])
         again = Path(place) / "again"
         plain_git(source, "worktree", "add", "-q", str(again), "agent/change")
         assert plain_git(again, "status", "--porcelain") == ""
-
-
-@given(st.binary(max_size=300))
-def test_a_header_of_any_bytes_is_read_or_refused(data: bytes) -> None:
-    with tempfile.TemporaryFile(buffering=0) as file:
-        file.write(data)
-        file.seek(0)
-        try:
-            read_header(file)  # type: ignore[arg-type]
-        except WorkspaceError as error:
-            assert "can't be used" in error.what

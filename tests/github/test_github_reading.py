@@ -1,6 +1,5 @@
 """Tests of reading issues as the requester saw them, over a real socket."""
 
-import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,7 +17,6 @@ from tests.github import reports
 from tests.parts.clock import PassingTime
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue
-from tests.parts.published import OPENAPI, published
 
 NAME = "octo/demo"
 BOT = "resolver[bot]"
@@ -109,11 +107,11 @@ def without_words(issue: Issue, kind: TriggerKind, at: datetime) -> Trigger:
     return Trigger(key="k", kind=kind, repository=NAME, number=issue.number, actor=actor, at=at)
 
 
-@pytest.mark.parametrize("kind", ["dispatched", "check_failed"])
 def test_a_text_edited_after_a_request_without_it_is_left_out(
-    github: GitHubServer, issue: Issue, kind: str
+    github: GitHubServer, issue: Issue
 ) -> None:
-    trigger = without_words(issue, TriggerKind(kind), github.world.now() + timedelta(seconds=10))
+    at = github.world.now() + timedelta(seconds=10)
+    trigger = without_words(issue, TriggerKind.DISPATCHED, at)
     github.advance(20)
     github.edit_issue(issue, title="EVIL", body="EVIL")
     github.advance(20)
@@ -336,9 +334,7 @@ def test_the_own_login_is_never_guessed(
 
 
 def test_milestone_assignees_and_author_are_read(github: GitHubServer, issue: Issue) -> None:
-    example = json.loads(published(OPENAPI).read_bytes())["components"]["examples"]
-    document = example["issue"]["value"]["milestone"]
-    issue.milestone = {**document, "title": "2.0\u200b <!-- EVIL -->"}
+    issue.milestone = {"number": 1, "title": "2.0\u200b <!-- EVIL -->"}
     issue.assignees = [github.world.account("alice")]
     github.grant("mallory", NAME, "read", association="CONTRIBUTOR")
     task = forge_for(github).read(reports.trigger(number=issue.number))

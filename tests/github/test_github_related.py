@@ -96,16 +96,6 @@ def test_other_repositories_are_never_read(
     assert any(line.startswith("2 issues of other repositories") for line in task.left_out)
 
 
-def test_hidden_text_of_another_issue_is_removed_and_named(
-    github: GitHubServer, issue: Issue, make_request: MakeRequest
-) -> None:
-    other = github.create_issue(NAME, "Oth\u200ber", "ok <!-- EVIL -->\u202e", author="mallory")
-    github.edit_issue(issue, body=f"#{other.number}")
-    task, found = read(github, make_request())
-    assert (found[other.number].title, found[other.number].body) == ("Other", "ok")
-    assert any(line.startswith(f"hidden in #{other.number}: ") for line in task.left_out)
-
-
 def test_references_beyond_the_maximum_are_counted(
     github: GitHubServer, issue: Issue, make_request: MakeRequest
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from resolver.models.pull_request import OpenPullRequest, PullRequestContext
+from resolver.models.pull_request import OpenPullRequest
 from resolver.models.run import Continuation, Publication, PullRequest
 from resolver.publishing.commit_builder import CommitBuilder, PublishRequest, PushedChange
 from resolver.publishing.pull_request import publish
@@ -92,26 +92,6 @@ class EarlierWork:
         """Publish the work of a run that continued one with this publication. base: of both."""
         continuation = Continuation(run="run-0", by="alice", publication=earlier)
         return self.published(replace(self.request(text, base), continuation=continuation), base)
-
-    def continued_on_pull_request(self, earlier: Publication, text: str) -> PushedChange:
-        """Publish the work of a run that continued one on the pull request itself."""
-        trigger = reports.trigger(number=self.pull.number, is_pull_request=True)
-        request = self.request(text, self.head)
-        pull = PullRequestContext(
-            number=self.pull.number,
-            head=self.head,
-            base=self.base,
-            base_branch="main",
-            head_branch=self.branch,
-            default_branch="main",
-        )
-        task = request.task.model_copy(update={"trigger": trigger, "pull": pull})
-        continuation = Continuation(run="run-0", by="alice", publication=earlier)
-        request = replace(request, trigger=trigger, task=task, continuation=continuation)
-        builder = CommitBuilder(
-            request, forge_for(self.github), replace(self.workspace, base=self.head, pull=pull)
-        )
-        return list(publish(builder))[-1]
 
     def published(self, request: PublishRequest, base: str = "") -> PushedChange:
         workspace = replace(self.workspace, base=base or self.head, branch="main")
@@ -217,7 +197,7 @@ def test_a_branch_that_resolver_did_not_create_is_not_written(earlier: EarlierWo
 
 
 def test_work_on_top_of_commits_that_it_does_not_know_gets_a_branch_of_its_own(
-    earlier: EarlierWork, tmp_path: Path
+    earlier: EarlierWork,
 ) -> None:
     """Others had pushed before the earlier run did, so the sandbox of the continued run has its
     change without their commits."""
@@ -230,6 +210,3 @@ def test_work_on_top_of_commits_that_it_does_not_know_gets_a_branch_of_its_own(
     assert earlier.tip(earlier.branch) == commit
     assert done.publication.branch == f"{earlier.branch}-2"
     assert earlier.text(done.publication.commit or "") == text
-    done = earlier.continued_on_pull_request(publication, text)
-    assert earlier.tip(earlier.branch) == commit
-    assert (done.publication.how, done.proposed_base) == ("separate", earlier.branch)
