@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from github.Issue import Issue
+from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
 from resolver.github.client import accounts
@@ -34,12 +35,10 @@ from resolver.github.comments.run_comments import (
     recent_comments,
 )
 from resolver.github.comments.signed_commits import SignedCommits
-from resolver.github.comments.started_conversations import (
-    StartedConversation,
-    StartedConversations,
-)
+from resolver.github.comments.started_conversations import StartedConversations
 from resolver.github.comments.thread_replies import ThreadReplyWriter, reply_of_run
 from resolver.github.context import own_comments
+from resolver.github.context.conversation import Conversation
 from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
 from resolver.github.context.read_task import NewComments, read_task
@@ -71,7 +70,7 @@ class GitHubForge:
         self._access, self._picture_hosts = access, picture_hosts
         self._name = check_repository(repository)
         self._requester = access.requester()
-        self._started = StartedConversations(access, self._repository, self._name)
+        self._started = StartedConversations(access, self._name)
 
     def whoami(self) -> str:
         return self._access.bot_login or self._own_account.login
@@ -121,9 +120,9 @@ class GitHubForge:
 
     def has_run_comment(self, trigger: Trigger) -> bool:
         """Return True if a run with this key has written a comment on the issue."""
-        started = self._started.start(trigger, self._number(trigger))
+        conversation = self._started.read(trigger, self._number(trigger))
         repository, login = self._repository, self.whoami()
-        comments = own_comments.own_comments_in(started.conversation, repository, login)
+        comments = own_comments.own_comments_in(conversation, repository, login)
         return own_comments.find_run_comment(comments, trigger) is not None
 
     def post_answer(self, trigger: Trigger, text: str) -> None:
@@ -188,18 +187,19 @@ class GitHubForge:
         return read_task(self._access, self._repository, trigger, conversation, login, hosts)
 
     def request_status_at_start(self, trigger: Trigger) -> RequestStatus:
-        started = self._started.current(trigger.number or 0)
-        status = status_in_conversation(started.conversation, trigger) if started else None
+        conversation = self._started.current(trigger.number or 0)
+        status = status_in_conversation(conversation, trigger) if conversation else None
         return status or self.request_status(trigger)
 
     def request_status(self, trigger: Trigger) -> RequestStatus:
         return read_request_status(self._access, self._repository, trigger)
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
-        started = self._started.start(trigger, self._number(trigger))
+        conversation = self._started.read(trigger, self._number(trigger))
         operation = f"look for an earlier run on {self._name}#{trigger.number}"
         with self._access.wrap_errors(operation, "pull-requests: read, issues: read"):
-            return _find_publication(started, self._repository, self.whoami(), trigger)
+            pulls = self._started.newest_pulls(self._repository)
+            return _find_publication(conversation, pulls, self._repository, self.whoami(), trigger)
 
     def branches(self, prefix: str) -> set[str]:
         with self._access.wrap_errors(f"list the branches of {self._name}", "contents: read"):
@@ -299,11 +299,15 @@ def _review_of(
 
 
 def _find_publication(
-    started: StartedConversation, repository: Repository, login: str, trigger: Trigger
+    conversation: Conversation,
+    newest: Iterable[GitHubPullRequest],
+    repository: Repository,
+    login: str,
+    trigger: Trigger,
 ) -> Publication | None:
     """Return what an earlier run of the trigger published. Raises what `wrap_errors` converts."""
-    pull = find_or_create.pull_request_of_run(started.newest_pulls, login, trigger)
-    comments = own_comments.own_comments_in(started.conversation, repository, login)
+    pull = find_or_create.pull_request_of_run(newest, login, trigger)
+    comments = own_comments.own_comments_in(conversation, repository, login)
     comment = own_comments.find_run_comment(comments, trigger)
     ending = ending_of(comment.body or "", trigger.key) if comment else None
     comment_url = comment.html_url if comment and ending and ending.is_final else None

@@ -17,7 +17,7 @@ from github.Repository import Repository
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import is_by
-from resolver.github.client.resources import CachedRows, Listing
+from resolver.github.client.resources import Listing
 from resolver.github.context.own_comments import own_comments, searched_since
 from resolver.github.text.markers import ending_of
 from resolver.models.run import PullRequest, Trigger
@@ -27,9 +27,9 @@ _MAX_SEARCHED_PULLS = 200
 Resource = TypeVar("Resource")
 
 
-def newest_pulls(repository: Repository) -> CachedRows[GitHubPullRequest]:
+def newest_pulls(repository: Repository) -> Listing[GitHubPullRequest]:
     """Return pull requests in any state, the most recently updated first."""
-    return CachedRows(pulls_of(repository, state="all", sort="updated", direction="desc"))
+    return pulls_of(repository, state="all", sort="updated", direction="desc")
 
 
 def pull_request_of_run(

@@ -23,20 +23,6 @@ MAX_AGE_SECONDS = 30.0
 """A conversation that was read less than this time ago is not read again to start a run on it."""
 
 
-@dataclass(frozen=True)
-class StartedConversation:
-    """A conversation, and the repository's pull requests, as they were when a request was seen."""
-
-    conversation: Conversation
-    newest_pulls: CachedRows[PullRequest]
-    read_at: float = field(default_factory=time.monotonic)
-
-    @property
-    def is_current(self) -> bool:
-        """False once it has to be read again."""
-        return time.monotonic() - self.read_at < MAX_AGE_SECONDS
-
-
 @dataclass
 class StartedConversations:
     """Reads the conversations of the repository that `name` names.
@@ -46,35 +32,33 @@ class StartedConversations:
     """
 
     access: GitHubAccess
-    repository: Repository
     name: str
     account: Actor | None = None
-    _started: dict[int, StartedConversation] = field(default_factory=dict)
+    _read: dict[int, tuple[float, Conversation]] = field(default_factory=dict)
+    _pulls: tuple[float, CachedRows[PullRequest]] | None = None
 
     def read(self, trigger: Trigger, number: int) -> Conversation:
         """Return the issue or pull request, as it was read just now. Raises ForgeError."""
-        started = self.current(number)
-        if started is not None:
-            return started.conversation
+        conversation = self.current(number)
+        if conversation is not None:
+            return conversation
         with self.access.wrap_errors(f"read issue {number} of {self.name}", "issues: read"):
             conversation = ConversationReader(self.access, self.name, number).read(trigger.at)
         if conversation.viewer is not None:
             self.account = conversation.viewer.actor
+        self._read[number] = (time.monotonic(), conversation)
         return conversation
 
-    def start(self, trigger: Trigger, number: int) -> StartedConversation:
-        """Return what the start of a run on this conversation needs. Raises ForgeError."""
-        started = self.current(number)
-        if started is None:
-            conversation = self.read(trigger, number)
-            started = StartedConversation(conversation, newest_pulls(self.repository))
-            self._started[number] = started
-        return started
+    def current(self, number: int) -> Conversation | None:
+        """Return the conversation if it was read just now, else None."""
+        read_at, conversation = self._read.get(number, (0.0, None))
+        return conversation if time.monotonic() - read_at < MAX_AGE_SECONDS else None
 
-    def current(self, number: int) -> StartedConversation | None:
-        """Return what was read just now of this conversation, None if nothing was."""
-        started = self._started.get(number)
-        return started if started is not None and started.is_current else None
+    def newest_pulls(self, repository: Repository) -> CachedRows[PullRequest]:
+        """Return the pull requests of the repository, as they were read just now."""
+        if self._pulls is None or time.monotonic() - self._pulls[0] >= MAX_AGE_SECONDS:
+            self._pulls = (time.monotonic(), CachedRows(newest_pulls(repository)))
+        return self._pulls[1]
 
     def own_comments(
         self, repository: Repository, own_login: str
@@ -84,7 +68,7 @@ class StartedConversations:
         repository: of the client that is to edit them.
         """
         return {
-            number: own_comments_in(started.conversation, repository, own_login)
-            for number, started in dict(self._started).items()
-            if started.is_current
+            number: own_comments_in(conversation, repository, own_login)
+            for number in list(self._read)
+            if (conversation := self.current(number)) is not None
         }
