@@ -189,10 +189,10 @@ class ContextSettings(SettingGroup):
     title: ClassVar[str] = "Context"
     when: ClassVar[str] = "Change these to decide what the agent reads in addition to the issue."
 
-    base_branch: str = setting(
-        "",
+    base_branch: str | None = setting(
+        None,
         "Branch that work on an issue starts from and that its pull request targets; the default "
-        "branch when empty.",
+        "branch when unset.",
         repository=True,
         action_input=True,
     )

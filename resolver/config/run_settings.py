@@ -96,9 +96,9 @@ class SandboxSettings(SettingGroup):
         "the repository's commands with the network of the engine.",
         option=False,
     )
-    setup: str = setting(
-        "",
-        "Bash script that prepares the project's environment before the agent starts. When empty, "
+    setup: str | None = setting(
+        None,
+        "Bash script that prepares the project's environment before the agent starts. When unset, "
         "`.agents/setup.sh`, `.openhands/setup.sh`, the run steps of `copilot-setup-steps.yml` or "
         "the create commands of the devcontainer are used.",
         repository=True,
@@ -112,9 +112,9 @@ class SandboxSettings(SettingGroup):
         f"the agent has to install dependencies. See {DOCS}/how-to/egress.md.",
         action_input=True,
     )
-    browser_image: str = setting(
-        "",
-        "Image with Playwright's MCP server, which gives the agent a browser. None when empty; it "
+    browser_image: str | None = setting(
+        None,
+        "Image with Playwright's MCP server, which gives the agent a browser. None when unset; it "
         f"needs the docker runtime. See {DOCS}/how-to/browser.md.",
         option=False,
     )

@@ -38,25 +38,25 @@ class ServerVariables(DeclaredSettings):
         "resolver-runs",
         "Folder of this process for clones, sandboxes and, by default, the logs and files of runs.",
     )
-    run_store: str = setting(
-        "",
+    run_store: str | None = setting(
+        None,
         "Where the logs and files of runs are: a folder, or `s3://BUCKET/PREFIX` in an "
-        "S3-compatible store. All processes of a server have the same. When empty, the folder "
+        "S3-compatible store. All processes of a server have the same. When unset, the folder "
         "`runs` in `RESOLVER_DATA_DIR`, for one process with SQLite.",
     )
-    public_url: str = setting(
-        "",
+    public_url: str | None = setting(
+        None,
         "Address at which people reach this server, like `https://resolver.example.org`. Comments "
         "then link to a live page of the run, which anybody who has the link can read. No page "
-        "and no link when empty.",
+        "and no link when unset.",
     )
 
     @field_validator("public_url")
     @classmethod
-    def _public_url_is_an_address(cls, value: str) -> str:
+    def _public_url_is_an_address(cls, value: str | None) -> str | None:
         if value and not re.fullmatch(r"https?://[\w.:\[\]-]+(?:/[\w.~/-]*)?", value, re.A):
             raise ValueError("it is not an address like https://resolver.example.org")
-        return value.rstrip("/")
+        return value and value.rstrip("/")
 
 
 def read_server_variables(environment: Mapping[str, str]) -> ServerVariables:

@@ -127,7 +127,7 @@ def load_task(
         return _resumed_task(request, open_run_log(request, settings, progress))
     redactor = request.redactor(settings)
     if forge is None:
-        issue = read_issue_file(Path(request.issue), request.trigger, settings.base_branch)
+        issue = read_issue_file(Path(request.issue), request.trigger, settings.base_branch or "")
         return RunTask(request, redactor(issue))
     request, task = _with_whole_review(request, settings, forge.read(request.trigger))
     return RunTask(request, redactor(task))
@@ -322,7 +322,7 @@ def _at_starting_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
             base_committed_at=None,
         )
     branch = settings.base_branch
-    if branch in {"", workspace.branch}:
+    if branch is None or branch == workspace.branch:
         return prepared
     workspace_at_base = workspace_at_branch(workspace, branch, depth, credential)
     return replace(

@@ -30,8 +30,8 @@ class SandboxSpec(BaseModel):
     environment: dict[str, str] = Field(
         default={}, description="Additional environment variables in the sandbox."
     )
-    browser_image: str = Field(
-        default="", description="Image with Playwright's MCP server; empty for no browser."
+    browser_image: str | None = Field(
+        default=None, description="Image with Playwright's MCP server; None for no browser."
     )
     egress: tuple[str, ...] = Field(
         default=(),
@@ -151,8 +151,8 @@ class Machine(Protocol):
         ...
 
     @property
-    def browser_image(self) -> str:
-        """The image that `start_browser` starts; "" if the machine can start none."""
+    def browser_image(self) -> str | None:
+        """The image that `start_browser` starts; None if the machine can start none."""
         ...
 
     @property

@@ -34,6 +34,7 @@ class BrowserContainer:
 
     def __init__(self, sandbox: ServiceHost, proxy_port: int) -> None:
         client, image = sandbox.client, sandbox.spec.browser_image
+        assert image is not None, "a machine without an image starts no browser"
         settings = image_settings(client, image)
         command = [
             *(settings.get("Entrypoint") or settings.get("Cmd") or ()),

@@ -175,7 +175,7 @@ class DockerMachine:
         return run_service_containers(sandbox, services, seconds, cancelled)
 
     @property
-    def browser_image(self) -> str:
+    def browser_image(self) -> str | None:
         """The image that `start_browser` starts; "" if there is none."""
         return self._spec.browser_image
 

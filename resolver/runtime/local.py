@@ -232,9 +232,9 @@ class LocalMachine:
         return refuse_services(services, "local")
 
     @property
-    def browser_image(self) -> str:
-        """Return "": this machine has no images."""
-        return ""
+    def browser_image(self) -> str | None:
+        """Return None: this machine has no images."""
+        return None
 
     def start_browser(self, proxy_port: int) -> BrowserProcess:  # noqa: ARG002
         """Raise SandboxError: this machine has no images."""

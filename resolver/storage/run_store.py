@@ -387,13 +387,13 @@ class RunWriter:
             raise LogError(error.what, error.next_step, error.cause) from error
 
 
-def open_run_store(address: str, folder: Path, environment: Mapping[str, str]) -> RunStore:
+def open_run_store(address: str | None, folder: Path, environment: Mapping[str, str]) -> RunStore:
     """Return the store of a server.
 
-    address: a folder, or `s3://BUCKET/PREFIX`; "" for `folder`. environment: has `VARIABLES`.
+    address: a folder, or `s3://BUCKET/PREFIX`; None for `folder`. environment: has `VARIABLES`.
     Raises UsageError.
     """
-    if address.startswith("s3:"):
+    if address and address.startswith("s3:"):
         return RunStore(_open_bucket(address, environment), address)
     folder = Path(address or folder).absolute()
     try:

@@ -210,7 +210,7 @@ def run_app_setup(
         logging.getLogger().removeHandler(handler)
 
 
-def delivery_poll_seconds(settings: Settings, machine: RunHost, public_url: str) -> float:
+def delivery_poll_seconds(settings: Settings, machine: RunHost, public_url: str | None) -> float:
     """Return the interval at which missed deliveries are read.
 
     It is short if all are missed because GitHub can't reach the server.

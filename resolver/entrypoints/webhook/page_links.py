@@ -18,7 +18,7 @@ def page_key(secret: str, run: str) -> str:
     return hmac.new(page_secret, run.encode(errors="replace"), hashlib.sha256).hexdigest()
 
 
-def page_url(public_url: str, secret: str, run: str) -> str:
+def page_url(public_url: str | None, secret: str, run: str) -> str:
     """Return the URL of the page of `run`; "" without a public URL."""
     return f"{public_url}/runs/{run}?key={page_key(secret, run)}" if public_url else ""
 

@@ -133,7 +133,7 @@ def _open_app(secret: str, handle_delivery: HandleDelivery, process: ServerProce
 
 
 def _delivery_sources(
-    settings: Settings, machine: RunHost, index: RunIndex, public_url: str
+    settings: Settings, machine: RunHost, index: RunIndex, public_url: str | None
 ) -> Iterator[HookDeliveries]:
     """Yield the webhooks that deliver to this server.
 

@@ -198,14 +198,14 @@ class EnvironmentOptions:
     """The settings for the environment.
 
     image: an image's name, `devcontainer` or `dockerfile:PATH`.
-    setup: bash.
+    setup: bash; None if the setting is unset.
     standard: the set-up to use if the repository describes none; None for none.
     builds: True if an image may be built.
     keep: True if a prepared environment is to be kept.
     """
 
     image: str
-    setup: str = ""
+    setup: str | None = None
     standard: SetupPlan | None = None
     builds: bool = False
     keep: bool = True

@@ -158,7 +158,7 @@ class SetupPlan:
     is_standard: bool = False
 
 
-def find_setup(read: Read, setting: str = "") -> SetupPlan | None:
+def find_setup(read: Read, setting: str | None = None) -> SetupPlan | None:
     """Return the set-up from the first of these that exists, or None.
 
     The order is: the setting `setup`, `.agents/setup.sh`, `.openhands/setup.sh`, the run steps of
@@ -167,7 +167,7 @@ def find_setup(read: Read, setting: str = "") -> SetupPlan | None:
         repository's.
     Raises UsageError for a file that can't be read.
     """
-    if setting.strip():
+    if setting and setting.strip():
         by_operator = _setup_of_repository(read) != setting
         return SetupPlan(OPERATOR if by_operator else SETTING, setting, by_operator=by_operator)
     for path in SCRIPTS:
