@@ -10,10 +10,11 @@ from resolver.sandbox.changed_paths import TreeComparison
 from tests.parts.work import executed_lines
 from tests.sandbox.connection import Connection
 
+IDENTITY = ("-c", "user.name=a", "-c", "user.email=a@example.com")
+
 
 def git(folder: Path, *args: str) -> str:
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
-    command = ["git", "-C", str(folder), *identity, *args]
+    command = ["git", "-C", str(folder), *IDENTITY, *args]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
@@ -101,7 +102,9 @@ def test_edits_and_cells_report_their_changes(repository: Connection) -> None:
     assert cell["changed"] == ["src/b.py"] and cell["changed_count"] == 1
 
 
-@pytest.mark.parametrize("commit", ["true", "git -C new commit --quiet --allow-empty -m x"])
+@pytest.mark.parametrize(
+    "commit", ["true", f"git -C new {' '.join(IDENTITY)} commit --quiet --allow-empty -m x"]
+)
 def test_a_repository_that_a_command_makes_is_named_once(
     repository: Connection, commit: str
 ) -> None:
