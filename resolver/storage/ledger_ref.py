@@ -175,8 +175,8 @@ class LedgerRef:
         # `replaced.tip`; an empty value means that the ref must not exist. See
         # `--force-with-lease=<refname>:<expect>` in https://git-scm.com/docs/git-push
         arguments = (
-            "push", "--porcelain", "--no-verify", f"--force-with-lease={REF}:{replaced.tip}", "--",
-            check_url(self.url), *refs,
+            "push", "--porcelain", "--no-verify", f"--force-with-lease={REF}:{replaced.tip or ''}",
+            "--", check_url(self.url), *refs,
         )  # fmt: skip
         result = git.attempt(
             *arguments, credential=self.credential(), limit=100_000, timeout=GIT_TIMEOUT_SECONDS

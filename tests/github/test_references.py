@@ -17,16 +17,16 @@ def found(text: str) -> list[IssueReference]:
 @pytest.mark.parametrize(
     ("text", "named"),
     [
-        ("see #12.", ("", 12)),
-        ("(#7)", ("", 7)),
-        ("GH-3 and more", ("", 3)),
+        ("see #12.", (None, 12)),
+        ("(#7)", (None, 7)),
+        ("GH-3 and more", (None, 3)),
         ("octo/demo#5", ("octo/demo", 5)),
         ("https://github.com/octo/demo/issues/8#issuecomment-1", ("octo/demo", 8)),
         ("https://GITHUB.com/octo/demo/pull/9/files", ("octo/demo", 9)),
         ("[words](https://github.com/octo/demo/pull/9)", ("octo/demo", 9)),
     ],
 )
-def test_references_that_github_links_are_found(text: str, named: tuple[str, int]) -> None:
+def test_references_that_github_links_are_found(text: str, named: tuple[str | None, int]) -> None:
     assert found(text) == [IssueReference(*named)]
 
 

@@ -124,10 +124,10 @@ def read_rows(model: type[Shape], rows: Any) -> tuple[list[Shape], int]:
     return elements, invalid_count
 
 
-def unexpected_fields(error: ValidationError) -> str:
+def unexpected_fields(error: ValidationError) -> str | None:
     """Return the names of the first missing or unexpected fields of an answer.
 
-    They look like `start_line, steps.0.name`. The result is "" if the answer as a whole is
+    They look like `start_line, steps.0.name`. The result is None if the answer as a whole is
     something else. The fields' values are never included.
     """
     # Values are never quoted: they may contain a secret, or any stranger's text.
@@ -135,7 +135,7 @@ def unexpected_fields(error: ValidationError) -> str:
         detail["loc"] for detail in error.errors(include_url=False, include_input=False)
     ]
     field_names = dict.fromkeys(".".join(map(str, location)) for location in locations if location)
-    return ", ".join(list(field_names)[:MAX_NAMED_FIELDS])
+    return ", ".join(list(field_names)[:MAX_NAMED_FIELDS]) or None
 
 
 _REPOSITORY = re.compile(r"(?!\.{1,2}/)[A-Za-z0-9_.-]+/(?!\.{1,2}$)[A-Za-z0-9_.-]+")
@@ -411,9 +411,8 @@ class GitHubAccess:
                 "forge_down",
             ) from None
         except ValidationError as error:
-            raise malformed_response_error(
-                operation, self._clean(unexpected_fields(error))
-            ) from None
+            fields = unexpected_fields(error)
+            raise malformed_response_error(operation, fields and self._clean(fields)) from None
         except (
             AssertionError,
             AttributeError,

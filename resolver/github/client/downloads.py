@@ -49,7 +49,7 @@ class Download:
 def download(
     url: str,
     limits: Download,
-    token_for: Callable[[str], str],
+    token_for: Callable[[str], str | None],
     is_allowed: Callable[[str], bool],
     clock: Callable[[], float] = time.monotonic,
     retry: Retry | None = None,
@@ -62,7 +62,7 @@ def download(
     Args:
         url: Address of the file.
         limits: The limits.
-        token_for: Returns the token to send to an address, "" for none.
+        token_for: Returns the token to send to an address, if any.
         is_allowed: Returns whether a redirect to an address may be followed. `url` itself is not
             checked.
         clock: Returns monotonic seconds.

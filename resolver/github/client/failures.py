@@ -53,7 +53,7 @@ def error_from_response(
     return ForgeError(summary, *_next_step(status, message, headers, permission))
 
 
-def malformed_response_error(operation: str, fields: str = "") -> ForgeError:
+def malformed_response_error(operation: str, fields: str | None = None) -> ForgeError:
     """Return the error for an answer that does not have the documented form.
 
     `fields` names the unexpected fields, if they are known.

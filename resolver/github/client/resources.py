@@ -58,13 +58,14 @@ def read_pages(
         query: The list's own parameters. Those that are None are left out.
         max_pages: Maximum number of pages that are read.
     """
-    next_url, next_query = url, _page_query(query, 0)
+    next_url: str | None = url
+    next_query = _page_query(query, 0)
     for _ in range(max_pages):
+        if next_url is None:
+            return
         headers, page = requester.requestJsonAndCheck("GET", next_url, next_query)
         yield page
-        next_url, next_query = links_of(headers).get("next", ""), {}
-        if not next_url:
-            return
+        next_url, next_query = links_of(headers).get("next"), {}
 
 
 def _page_query(query: Mapping[str, Any], number: int) -> dict[str, Any]:
@@ -184,13 +185,13 @@ class PolledReader:
 
     def __init__(self, requester: Requester) -> None:
         self._requester = requester
-        self._answers: dict[tuple[str, ...], tuple[str, Any]] = {}
+        self._answers: dict[tuple[str, ...], tuple[str | None, Any]] = {}
 
     def get(self, path: str, query: dict[str, Any]) -> PolledResponse:
         """Return one page. Raises what `GitHubAccess.wrap_errors` converts into a
         ForgeError."""
         key = (path, *(f"{name}={value}" for name, value in sorted(query.items())))
-        etag, data = self._answers.get(key, ("", None))
+        etag, data = self._answers.get(key, (None, None))
         condition = {"If-None-Match": etag} if etag else {}
         status, headers, body = self._requester.requestJson("GET", path, query, condition)
         if status == NOT_MODIFIED:

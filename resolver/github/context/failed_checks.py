@@ -280,7 +280,7 @@ class FailedCheckReader:
         return download(
             path,
             Download(MAX_LOG_BYTES, self.access.timeout, tail_bytes=LOG_TAIL_BYTES),
-            token_for=lambda url: self.access.token if url == path else "",
+            token_for=lambda url: self.access.token if url == path else None,
             # Every redirect is followed, because GitHub's own API names the host.
             is_allowed=lambda _: True,
             retry=self.access.retry(),

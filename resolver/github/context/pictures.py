@@ -210,7 +210,7 @@ class PictureReader:
             data = download(
                 self._signed_url(link),
                 Download(max_bytes, TIMEOUT_SECONDS),
-                token_for=lambda url: self.access.token if self.hosts.is_own(url) else "",
+                token_for=lambda url: self.access.token if self.hosts.is_own(url) else None,
                 is_allowed=self.hosts.may_lead_to,
                 clock=self.clock,
             )

@@ -187,12 +187,12 @@ called more than once, with the newer ledger, if other runs have changed it firs
 class LedgerVersion:
     """The ledger as stored in the repository.
 
-    `tip` is the id of the object that its ref points to, or "" when the ref does not exist.
+    `tip` is the id of the object that its ref points to, or None when the ref does not exist.
     `pushed` is true if this process has put the ledger there.
     """
 
     ledger: QuotaLedger
-    tip: str = ""
+    tip: str | None = None
     pushed: bool = False
 
 

@@ -54,10 +54,10 @@ def requested_threads(
 
 def render_deferred_threads(
     trigger: Trigger, pull: PullRequestContext, requested: Sequence[ThreadRequest]
-) -> str:
-    """Return a sentence about the threads beyond the maximum, or "" when there are none."""
+) -> str | None:
+    """Return a sentence about the threads beyond the maximum, or None when there are none."""
     if len(requested) < MAX_REQUESTED_THREADS:
-        return ""
+        return None
     requested_ids = {requested_thread.thread.id for requested_thread in requested}
     deferred = [
         thread
@@ -67,7 +67,7 @@ def render_deferred_threads(
     return (
         f"{len(deferred)} more conversations of the review, beyond {MAX_REQUESTED_THREADS}"
         if deferred
-        else ""
+        else None
     )
 
 

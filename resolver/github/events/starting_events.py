@@ -106,9 +106,9 @@ class StartingEvent:
     condition: str
     requirement: str
     result: str
-    method: str = ""
+    method: str | None = None
     stands: Callable[["RequestStatus", ListeningPolicy], bool] = _is_never_withdrawn
-    withdrawal: str = ""
+    withdrawal: str | None = None
 
     @property
     def needs_own_login(self) -> bool:

@@ -114,9 +114,9 @@ _ISSUE_REFERENCE = re.compile(
 
 
 class IssueReference(NamedTuple):
-    """A reference. `repository` is OWNER/NAME as written, "" for the repository of the text."""
+    """A reference. `repository` is OWNER/NAME as written, None for the repository of the text."""
 
-    repository: str
+    repository: str | None
     number: int
 
 
@@ -133,4 +133,4 @@ def references_in(text: str, host: str) -> Iterator[IssueReference]:
             if match["host"].casefold() == host.casefold():
                 yield IssueReference(match["url_repository"], int(match["url_number"]))
         else:
-            yield IssueReference(match["repository"] or "", int(match["number"] or match["gh"]))
+            yield IssueReference(match["repository"], int(match["number"] or match["gh"]))

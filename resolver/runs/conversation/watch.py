@@ -294,7 +294,7 @@ def find_withdrawal(trigger: Trigger, status: RequestStatus, policy: ListeningPo
     if status.has_comment and status.comment is None:
         return "the comment that asked for it was deleted"
     event = find_event_of(trigger.kind)
-    if event is None or event.stands(status, policy):
+    if event is None or event.withdrawal is None or event.stands(status, policy):
         return None
     return event.withdrawal.format_map({"number": number, **dict(policy)})
 

@@ -111,8 +111,8 @@ def test_threads_beyond_the_maximum_are_reported() -> None:
     on = pull(*many, body="@agent please address")
     threads = requested_threads(trigger(), on, MENTION)
     assert len(threads) == MAX_REQUESTED_THREADS
-    assert render_deferred_threads(trigger(), on, threads).startswith("3 more conversations")
-    assert render_deferred_threads(trigger(), pull(FIRST), threads[:1]) == ""
+    assert "3 more conversations" in (render_deferred_threads(trigger(), on, threads) or "")
+    assert render_deferred_threads(trigger(), pull(FIRST), threads[:1]) is None
 
 
 # The request as a whole
