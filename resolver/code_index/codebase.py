@@ -7,10 +7,17 @@ import itertools
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 
-from resolver.code_index.graph import MAX_FOLDER_DEPTH, ROOT, Graph
+from resolver.code_index.answers import (
+    DefinitionItem,
+    Excerpt,
+    TermResult,
+    WalkResult,
+    WalkStep,
+)
+from resolver.code_index.graph import MAX_FOLDER_DEPTH, ROOT, Graph, Step
 from resolver.code_index.languages import language_of
 from resolver.code_index.source import Entity, SourceFile, read_source
 
@@ -32,8 +39,7 @@ _MAX_SIMILAR = 5_000
 
 
 class CodeBase:
-    """The index in memory. Call `add` for each file, then `build`, then ask questions. Answers are
-    text."""
+    """The index in memory. Call `add` for each file, then `build`, then ask questions."""
 
     def __init__(self) -> None:
         self._sources: dict[str, tuple[SourceFile, int]] = {}
@@ -67,14 +73,12 @@ class CodeBase:
         self._sources = {}
         return len(self._texts)
 
-    def search(self, terms: Sequence[str], path_prefix: str) -> str:
+    def search(self, terms: Sequence[str], path_prefix: str) -> list[TermResult]:
         """Return what was found for each term in the folder or file `path_prefix`, which is empty
         for all."""
         path = self._relative_path(path_prefix.strip())
         folder = f"{path}/" if path and path not in self._texts else path
-        return "\n\n".join(
-            "\n".join((f"## {term}", *self._search(term.strip(), folder))) for term in terms
-        )
+        return [self._search(term.strip(), folder) for term in terms]
 
     def explore(
         self,
@@ -82,35 +86,45 @@ class CodeBase:
         directions: Sequence[str],
         depth: int,
         kinds: Collection[str],
-    ) -> str:
+    ) -> list[WalkResult]:
         """Return the walks from each start, in each direction: upstream or downstream."""
         limit = max(20, MAX_WALK_STEPS // max(1, len(starts) * len(directions)))
-        walks: list[str] = []
+        walks: list[WalkResult] = []
         for start in starts:
             node, similar = self._find_node(start.strip())
-            if node is not None:
-                walks += [
-                    "\n".join(self._walk(node, direction, depth, kinds, limit))
-                    for direction in directions
-                ]
-            else:
-                question = " Did you mean one of these?" if similar else ""
-                walks.append("\n- ".join((f"The index has no {start}.{question}", *similar)))
-        return "\n\n".join(walks)
+            for direction in directions if node else directions[:1]:
+                found = (
+                    self._graph.walk(node, direction == "upstream", depth, kinds) if node else ()
+                )
+                steps = list(itertools.islice(found, limit + 1))
+                walks.append(
+                    WalkResult(
+                        start=start,
+                        direction=direction,
+                        node=self._item(self._graph.entities[node]) if node else None,
+                        steps=[self._walk_step(step) for step in steps[:limit]],
+                        cut=len(steps) > limit,
+                        similar=similar,
+                    )
+                )
+        return walks
 
-    def _walk(
-        self, node: str, direction: str, depth: int, kinds: Collection[str], limit: int
-    ) -> Iterator[str]:
-        upstream = direction == "upstream"
-        steps = list(itertools.islice(self._graph.walk(node, upstream, depth, kinds), limit + 1))
-        yield f"{_label(self._graph.entities[node])}, {direction}{'' if steps else ': nothing'}"
-        for step in steps[:limit]:
-            notes = f"{' (guessed)' if step.edge.guessed else ''}"
-            notes += f"{' (see above)' if step.is_repeated else ''}"
-            arrow = f"{'  ' * step.level}{'<-' if upstream else '->'}"
-            yield f"{arrow} {step.edge.kind} {_label(step.node)}{notes}"
-        if len(steps) > limit:
-            yield "  ... more was left out: ask for less depth, or for some kinds of edges only"
+    def _walk_step(self, step: Step) -> WalkStep:
+        return WalkStep(
+            level=step.level,
+            edge=step.edge.kind,
+            node=self._item(step.node),
+            guessed=step.edge.guessed,
+            again=step.is_repeated,
+        )
+
+    def _item(self, entity: Entity) -> DefinitionItem:
+        line = None
+        if entity.name:
+            line = next(iter(self._lines(entity.path)[entity.start - 1 :]), "").strip()
+        return DefinitionItem(
+            kind=entity.kind, id=entity.id, start=entity.start, end=entity.end, line=line
+        )
 
     def _find_node(self, name: str) -> tuple[str | None, list[str]]:
         """Return the id that `name` refers to, or None and the ids that may be meant."""
@@ -170,83 +184,74 @@ class CodeBase:
         similar = difflib.get_close_matches(short, close[:_MAX_SIMILAR], 5, 0.75)
         return [entity for name in similar for _, entity in named if entity.short_name == name]
 
-    def _search(self, term: str, path_prefix: str) -> Iterator[str]:
+    def _search(self, term: str, path_prefix: str) -> TermResult:
         entities = self._graph.entities
         reference = self._relative_path(term)
         entity = entities.get(reference) or entities.get(f"{reference}/")
         if entity is not None and entity.path.startswith(path_prefix):
-            yield from self._show_entity(entity)
-            return
+            return self._show_entity(term, entity)
         if (match := _LINE_REFERENCE.fullmatch(reference)) and match[1] in self._texts:
-            yield from self._show_lines(match[1], int(match[2]), match[3])
-            return
+            excerpt = self._requested_lines(match[1], int(match[2]), match[3])
+            return TermResult(term=term, how="code", definitions=[], more=0, excerpts=[excerpt])
         path, _, qualified_name = reference.rpartition("::")
         prefix, name = (path, qualified_name) if path in entities else (path_prefix, term)
         matches = self._find_named(name, prefix)
-        passages = list(self._find_passages(term, path_prefix))
         unqualified = re.split(r"[.#:]+", term.lower())[-1]
-        if matches and matches[0].short_name.lower() != unqualified:
-            yield "Nothing has exactly this name. Similar:"
-        elif not matches:
-            below = f" below {path_prefix}" if path_prefix else ""
-            words = "" if passages else f", and its words occur nowhere{below}"
-            yield f"Nothing has this name{words}."
-        yield from self._list_definitions(matches, MAX_DEFINITIONS)
-        if passages:
-            yield "Passages with its words:"
-        for file, line in passages:
-            first = max(1, line - _PASSAGE_LINES // 2)
-            yield from self._show(file, first, first + _PASSAGE_LINES - 1, line)
+        is_exact = bool(matches) and matches[0].short_name.lower() == unqualified
+        return TermResult(
+            term=term,
+            how="named" if is_exact else "similar" if matches else "words",
+            definitions=[self._item(entity) for entity in matches[:MAX_DEFINITIONS]],
+            more=max(0, len(matches) - MAX_DEFINITIONS),
+            excerpts=[
+                self._excerpt(file, first, first + _PASSAGE_LINES - 1, line)
+                for file, line in self._find_passages(term, path_prefix)
+                for first in (max(1, line - _PASSAGE_LINES // 2),)
+            ],
+        )
 
-    def _show_entity(self, entity: Entity) -> Iterator[str]:
-        """Yield the code of a definition, the definitions of a file, its first lines if it has
+    def _show_entity(self, term: str, entity: Entity) -> TermResult:
+        """Return the code of a definition, the definitions of a file, its first lines if it has
         none, or the content of a folder."""
-        if entity.name is not None:
-            yield from self._show(entity.path, entity.start, entity.end, entity.start)
-            return
         if entity.kind == "directory":
             edges = self._graph.edges(entity.path)
             content = [self._graph.entities[edge.end] for edge in edges]
         else:
-            content = self._entities_by_file[entity.path]
-        if content or entity.kind == "directory":
-            yield "It contains:"
-            yield from self._list_definitions(content, MAX_OUTLINE_ENTRIES)
-        else:
-            yield "It defines nothing that is known; it begins:"
-            yield from self._show(entity.path, entity.start, entity.end)
+            content = [] if entity.name else self._entities_by_file[entity.path]
+        shows_code = not content and entity.kind != "directory"
+        line = entity.start if entity.name else None
+        return TermResult(
+            term=term,
+            how="code" if entity.name else "file",
+            definitions=[self._item(each) for each in content[:MAX_OUTLINE_ENTRIES]],
+            more=max(0, len(content) - MAX_OUTLINE_ENTRIES),
+            excerpts=[self._excerpt(entity.path, entity.start, entity.end, line)]
+            if shows_code
+            else [],
+        )
 
-    def _list_definitions(self, entities: Sequence[Entity], limit: int) -> Iterator[str]:
-        for entity in entities[:limit]:
-            lines = self._lines(entity.path)[entity.start - 1 :] if entity.name else []
-            yield f"- {_label(entity)}{f'  {lines[0].strip()}' if lines else ''}"
-        if len(entities) > limit:
-            yield f"- ... and {len(entities) - limit} more"
-
-    def _show_lines(self, path: str, first: int, last: str | None) -> Iterator[str]:
-        """Yield the lines that were asked for. For a single line, yield the definition that
+    def _requested_lines(self, path: str, first: int, last: str | None) -> Excerpt:
+        """Return the lines that were asked for. For a single line, return the definition that
         contains it, or the lines around it."""
         entity = self._enclosing(path, first)
-        if len(self._lines(path)) < first:
-            yield f"{path} has no such lines."
-        elif last is None and entity is not None and entity.end - entity.start < MAX_LINES:
-            yield from self._show(path, entity.start, entity.end, first)
-        elif last is None:
-            start = max(1, first - _CONTEXT_LINES)
-            yield from self._show(path, start, first + _CONTEXT_LINES, first)
-        else:
-            yield from self._show(path, first, int(last), first)
+        if last is not None or first > len(self._lines(path)):
+            return self._excerpt(path, first, int(last or first), first)
+        if entity is not None and entity.end - entity.start < MAX_LINES:
+            return self._excerpt(path, entity.start, entity.end, first)
+        start = max(1, first - _CONTEXT_LINES)
+        return self._excerpt(path, start, first + _CONTEXT_LINES, first)
 
-    def _show(self, path: str, start: int, end: int, line: int | None = None) -> Iterator[str]:
-        """Yield lines of a file, under the definition that contains `line`."""
+    def _excerpt(self, path: str, start: int, end: int, line: int | None) -> Excerpt:
+        """Return lines of a file, with the definition that contains `line`."""
         entity = None if line is None else self._enclosing(path, line)
-        yield f"{path}, in {entity.id}:" if entity else f"{path}:"
         lines = self._lines(path)[start - 1 : end]
-        for number, text in enumerate(lines[:MAX_LINES], start):
-            yield f"{number:6d}  {text}"
-        if len(lines) > MAX_LINES:
-            rest = f"{path}:{start + MAX_LINES}-{start + len(lines) - 1}"
-            yield f"        ... {len(lines) - MAX_LINES} more lines: ask for {rest}"
+        return Excerpt(
+            path=path,
+            within=entity.id if entity else None,
+            start=start,
+            lines=lines[:MAX_LINES],
+            left_out=max(0, len(lines) - MAX_LINES),
+        )
 
     def _enclosing(self, path: str, line: int) -> Entity | None:
         """Return the innermost definition that contains the line."""
@@ -279,11 +284,6 @@ class CodeBase:
     def _read_lines(self, path: str) -> list[str]:
         text = self._texts[path].decode("utf-8", "replace")
         return [line[:MAX_LINE_CHARACTERS].rstrip("\r") for line in text.split("\n")]
-
-
-def _label(entity: Entity) -> str:
-    lines = f" [{entity.start}-{entity.end}]" if entity.name else ""
-    return f"{entity.kind} {entity.id}{lines}"
 
 
 def _split_words(text: str) -> list[str]:

@@ -19,6 +19,7 @@ from typing import IO, Any, cast
 
 from pydantic import BaseModel
 
+from resolver.code_index.answers import TermResult, WalkResult
 from resolver.code_index.languages import language_of
 from resolver.config.templates import render
 from resolver.errors import ResolverError, WorkspaceError
@@ -89,7 +90,8 @@ class IndexUnavailable(WorkspaceError):
 class _Answer(BaseModel):
     """A line of the worker process: the answer to a question, or the size of the index."""
 
-    text: str = ""
+    found: list[TermResult] = []
+    walks: list[WalkResult] = []
     files: int = 0
     left_out: int = 0
     confined: bool = True
@@ -135,15 +137,15 @@ class CodeIndex:
             self._size = IndexSize(built.files, left_out + built.left_out, submodules)
         return self._size
 
-    def search(self, terms: Sequence[str], path_prefix: str = "") -> str:
+    def search(self, terms: Sequence[str], path_prefix: str = "") -> list[TermResult]:
         """Return what was found for each term (a name, an id, PATH:LINE, words), in paths that
         begin with `path_prefix`. Raises IndexUnavailable."""
         self.build()
-        return self._ask({"search": list(terms), "below": path_prefix}).text
+        return self._ask({"search": list(terms), "below": path_prefix}).found
 
     def explore(
         self, starts: Sequence[str], directions: Sequence[str], depth: int, kinds: Sequence[str]
-    ) -> str:
+    ) -> list[WalkResult]:
         """Return the walks over the graph from each start (an id, a path, a unique name), in each
         direction.
 
@@ -151,7 +153,7 @@ class CodeIndex:
         """
         self.build()
         question = {"directions": list(directions), "depth": depth, "kinds": list(kinds)}
-        return self._ask({"explore": list(starts), **question}).text
+        return self._ask({"explore": list(starts), **question}).walks
 
     def interrupt(self) -> None:
         """Kill the worker, so that the current question fails. May be called from another
@@ -283,10 +285,12 @@ def index_action_handlers(index: CodeIndex) -> ActionHandlers:
         return answer
 
     def search(action: a.CodeSearch) -> str:
-        return index.search(action.terms, action.path or "")
+        found = index.search(action.terms, action.path or "")
+        return render("agent/code_found.md.j2", found=found, path=action.path).strip()
 
     def explore(action: a.CodeExplore) -> str:
         directions = _BOTH_DIRECTIONS if action.direction == "both" else (action.direction,)
-        return index.explore(action.start, directions, action.depth, action.edges)
+        walks = index.explore(action.start, directions, action.depth, action.edges)
+        return render("agent/code_walks.md.j2", walks=walks).strip()
 
     return {a.CodeSearch: answered(search), a.CodeExplore: answered(explore)}

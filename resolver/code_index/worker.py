@@ -9,6 +9,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from resolver.code_index.codebase import CodeBase
@@ -45,10 +46,12 @@ def run_worker() -> None:
             left_out += bool(is_left_out)
             continue
         if "search" in request:
-            answer = {"text": codebase.search(request["search"], request["below"])}
+            found = codebase.search(request["search"], request["below"])
+            answer = {"found": [asdict(term) for term in found]}
         elif "explore" in request:
             arguments = (request["directions"], request["depth"], request["kinds"])
-            answer = {"text": codebase.explore(request["explore"], *arguments)}
+            walks = codebase.explore(request["explore"], *arguments)
+            answer = {"walks": [asdict(walk) for walk in walks]}
         else:
             answer = {"files": codebase.build(), "left_out": left_out, "confined": is_confined}
         sink.write(json.dumps(answer).encode() + b"\n")

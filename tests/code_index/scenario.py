@@ -1,10 +1,12 @@
 """Small repositories in each language, and indexes of given files."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from resolver.code_index.codebase import CodeBase
 from resolver.code_index.index import DEFAULT_BOUNDS, CodeIndex, IndexBounds
+from resolver.config.templates import render
 from resolver.git.git import HostGit
 from tests.parts.runs import git, make_checkout
 
@@ -62,13 +64,30 @@ REPOSITORIES: dict[str, dict[str, str]] = {
 }
 
 
-def codebase_of(files: Mapping[str, str]) -> CodeBase:
-    """Return the index of these files, built in this process."""
+@dataclass(frozen=True)
+class Answers:
+    """The answers of an index as an agent reads them."""
+
+    code: CodeBase | CodeIndex
+
+    def search(self, terms: Sequence[str], below: str = "") -> str:
+        found = self.code.search(terms, below)
+        return render("agent/code_found.md.j2", found=found, path=below).strip()
+
+    def explore(
+        self, starts: Sequence[str], directions: Sequence[str], depth: int, kinds: Sequence[str]
+    ) -> str:
+        walks = self.code.explore(starts, directions, depth, kinds)
+        return render("agent/code_walks.md.j2", walks=walks).strip()
+
+
+def codebase_of(files: Mapping[str, str]) -> Answers:
+    """Return the answers of an index of these files, built in this process."""
     code = CodeBase()
     for path, text in files.items():
         assert code.add(path, text.encode(), lambda: False)
     code.build()
-    return code
+    return Answers(code)
 
 
 def commit_of(folder: Path, files: Mapping[str, str]) -> tuple[HostGit, str]:

@@ -10,6 +10,7 @@ from resolver.code_index.codebase import CodeBase
 from resolver.code_index.graph import Graph
 from resolver.code_index.languages import language_of
 from resolver.code_index.source import read_source
+from tests.code_index.scenario import Answers
 
 NAMES = ("a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.rs", "a.c", "a.cpp", "a.rb")
 PIECES = (
@@ -79,5 +80,6 @@ def test_any_query_has_an_answer(files: dict[str, bytes], terms: list[str], belo
     for path, content in files.items():
         code.add(path, content, lambda: False)
     code.build()
-    assert code.search(terms, below).count("## ") >= len(terms)
-    assert bool(code.explore(terms, ["downstream"], 3, ["calls"])) == bool(terms)
+    answers = Answers(code)
+    assert answers.search(terms, below).count("## ") >= len(terms)
+    assert bool(answers.explore(terms, ["downstream"], 3, ["calls"])) == bool(terms)

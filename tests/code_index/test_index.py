@@ -19,7 +19,7 @@ from resolver.code_index.index import (
 from resolver.code_index.worker import processor_time_past
 from resolver.events import actions as a
 from resolver.events.observations import CodeResult, ErrorObservation
-from tests.code_index.scenario import REPOSITORIES, clone_of, commit_of, index_of
+from tests.code_index.scenario import REPOSITORIES, Answers, clone_of, commit_of, index_of
 from tests.parts.runs import git, make_checkout
 
 SECRET = "canary-3f9a77c1"
@@ -119,7 +119,7 @@ def test_files_beyond_a_limit_are_omitted_and_counted(
 def test_the_projects_own_sources_are_preferred(tmp_path: Path) -> None:
     files = {"node_modules/x/i.js": "function f() {}\n", "notes.txt": "f\n", "src/i.js": "let a\n"}
     with index_of(tmp_path, files, IndexBounds(files=1)) as index:
-        assert "1  let a" in index.search(["src/i.js"])
+        assert "1  let a" in Answers(index).search(["src/i.js"])
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_an_index_beyond_its_limits_is_given_up_for_good(
 
 def test_a_process_that_was_killed_or_interrupted_gives_no_answer(tmp_path: Path) -> None:
     with index_of(tmp_path, {"a.py": "def f(): ...\n"}) as index:
-        assert "a.py::f" in index.search(["f"])
+        assert "a.py::f" in Answers(index).search(["f"])
         os.kill(process_of(index), signal.SIGSEGV)
         with pytest.raises(IndexUnavailable, match="gave no answer"):
             index.search(["f"])
@@ -177,8 +177,8 @@ def test_links_submodules_odd_paths_and_binaries_are_not_indexed(tmp_path: Path)
     with CodeIndex(*clone_of(tmp_path, checkout)) as index:
         size = index.build()
         assert (size.files, size.left_out, size.submodules) == (2, 2, 1)
-        assert "function dir with spaces/ünï.py::fine" in index.search(["fine"])
-        assert "Passages" not in index.search(["odd", "root:"])
+        assert "function dir with spaces/ünï.py::fine" in Answers(index).search(["fine"])
+        assert "Passages" not in Answers(index).search(["odd", "root:"])
 
 
 def test_of_very_many_definitions_in_one_file_the_first_are_kept(tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_of_very_many_definitions_in_one_file_the_first_are_kept(tmp_path: Path)
     bounds = IndexBounds(file_bytes=4 * 1024 * 1024, file_seconds=20.0)
     with index_of(tmp_path, {"many.py": body}, bounds) as index:
         assert index.build().left_out == 1
-        assert "many.py::f49999 [" in index.search(["f49999"])
+        assert "many.py::f49999 [" in Answers(index).search(["f49999"])
 
 
 def test_a_path_of_very_many_folders_is_bounded(tmp_path: Path) -> None:
@@ -197,8 +197,11 @@ def test_a_path_of_very_many_folders_is_bounded(tmp_path: Path) -> None:
         tree = source.text("mktree", stdin=f"040000 tree {tree}\td\n".encode())
     commit = source.text("commit-tree", tree, "-m", "deep")
     with CodeIndex(source, commit) as index:
-        assert "- function d/" in index.search(["deep"])
-        assert index.explore(["d/" * 39 + "d"], ["downstream"], 1, []).count("contains file") == 1
+        assert "- function d/" in Answers(index).search(["deep"])
+        assert (
+            Answers(index).explore(["d/" * 39 + "d"], ["downstream"], 1, []).count("contains file")
+            == 1
+        )
 
 
 def test_time_without_the_processor_does_not_count() -> None:
