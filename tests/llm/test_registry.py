@@ -5,7 +5,6 @@ import pytest
 from resolver.errors import UsageError
 from resolver.llm.base import ModelConfig
 from resolver.llm.registry import make_model
-from tests.parts.model_endpoint import ModelEndpoint, reply
 
 
 def make(**config: str) -> object:
@@ -23,13 +22,3 @@ def test_no_model_is_an_error_that_says_how_to_set_one(name: str) -> None:
 def test_an_invalid_base_url_is_an_error(url: str) -> None:
     with pytest.raises(UsageError, match="base URL"):
         make(model="m", base_url=url)
-
-
-def test_a_constructed_model_answers(model_endpoint: ModelEndpoint) -> None:
-    model_endpoint.script(reply("here"))
-    model = make_model(
-        ModelConfig(model="m", base_url=model_endpoint.url),
-        on_retry=lambda *_: None,
-        sleep=lambda _: None,
-    )
-    assert model.complete([{"role": "user", "content": "hello"}]).text == "here"

@@ -13,11 +13,6 @@ RECORDED = [
 ]
 
 
-def test_replies_come_in_the_recorded_order() -> None:
-    model = ReplayModel(RECORDED)
-    assert [model.complete([]).text, model.complete([]).text] == ["one", "two"]
-
-
 @pytest.mark.parametrize(("count", "words"), [(0, "0 model replies"), (1, "1 model reply ")])
 def test_an_exhausted_recording_is_reported(count: int, words: str) -> None:
     model = ReplayModel(RECORDED[:count])

@@ -5,12 +5,10 @@ import re
 import socket
 from pathlib import Path
 
-import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.cli.options import settings_options
 from resolver.config.allowed_hosts import NONE, PRESETS, WEB_PORTS, AllowList, is_address
 from resolver.config.settings import load_settings
 from resolver.errors import UsageError
@@ -356,17 +354,3 @@ def test_a_wrong_entry_is_reported_with_its_source() -> None:
     with pytest.raises(UsageError) as wrong:
         load_settings({}, {"INPUT_EGRESS": "packages, 10.0.0.1"})
     assert wrong.value.what.startswith("INPUT_EGRESS: '10.0.0.1' is an address")
-
-
-def test_the_option_may_be_repeated_or_contain_a_list() -> None:
-    got: dict[str, object] = {}
-
-    @click.command()
-    @settings_options
-    def command(**options: object) -> None:
-        got.update(options)
-
-    command.main(["--egress", "packages,github", "--egress", "a.example"], standalone_mode=False)
-    assert got["egress"] == ("packages", "github", "a.example")
-    command.main([], standalone_mode=False)
-    assert got["egress"] is None

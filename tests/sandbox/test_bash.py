@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from resolver.sandbox.bash import Bash
 from resolver.sandbox.shell import Shell
 from resolver.sandbox.wire import CommandResult
-from tests.parts.processes import act_on_start, count_running, is_alive
+from tests.parts.processes import count_running, is_alive
 from tests.parts.waiting import until
 
 
@@ -222,21 +222,6 @@ def test_keys_are_signals(bash: Bash) -> None:
     assert "sleep 60" in _run(bash, "jobs; kill %1")["output"]
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.001, 0.002, 0.005, 0.02])
-def test_a_key_in_any_phase_of_a_start_keeps_functions(bash: Bash, seconds: float) -> None:
-    """Ctrl-C may reach the shell instead of the command, and then a line that it reads is lost.
-
-    A key that arrives before there is a job ends nothing, as in any terminal.
-    """
-    _run(bash, "f() { echo still; }")
-    for _ in range(10):
-        _run(bash, "sleep 60", seconds)
-        while (result := _type(bash, "C-c"))["exit_code"] is None:
-            pass
-        assert result["exit_code"] == 130, str(result)  # the whole result, uncut
-        assert _output_of(bash, "f") == ("still\n", 0)
-
-
 def test_a_report_that_is_lost_twice_is_asked_for_again(
     bash: Bash, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,12 +269,6 @@ def test_a_failing_strict_script_does_not_poison_the_next_command(bash: Bash) ->
     result = _run(bash, "set -euo pipefail\nexport A=1\necho one\nfalse\necho two")
     assert (result["output"], result["exit_code"]) == ("one\n", 1)
     assert _output_of(bash, "false; echo $A $UNSET") == ("1\n", 0)
-
-
-def test_a_strict_option_stays_on_as_in_any_shell(bash: Bash) -> None:
-    _run(bash, "set -e")
-    assert _output_of(bash, "if false; then :; fi; echo $-")[0].startswith("eh")
-    assert _run(bash, "false")["exit_code"] == 1
 
 
 @pytest.mark.parametrize(
@@ -348,22 +327,6 @@ def test_jobs_outlive_a_shell_that_exits(bash: Bash, root: Path) -> None:
     assert _output_of(bash, "cat proof") == ("alive\n", 0)
 
 
-def test_closing_leaves_no_process(bash: Bash) -> None:
-    sleep = f"sleep 83.5{os.getpid()}"
-    _run(bash, f"{sleep} & ({sleep} &); nohup {sleep} >/dev/null 2>&1 &")
-    _run(bash, sleep, 0.2)
-    bash.close()
-    assert count_running(sleep) == 0
-
-
-def test_an_interrupt_from_another_thread_ends_the_command(bash: Bash) -> None:
-    sleep = f"sleep 60.5{os.getpid()}"
-    act_on_start(sleep, bash.interrupt)
-    result = _run(bash, f"{sleep}; echo never", 60)
-    assert (result["output"], result["exit_code"]) == ("", 130)
-    assert not bash.interrupt()
-
-
 def test_a_removed_working_folder_is_survived(bash: Bash, root: Path) -> None:
     _run(bash, "mkdir gone; cd gone; rmdir ../gone")
     assert _run(bash, "exit 2")["exit_code"] == 2
@@ -379,17 +342,6 @@ def test_a_removed_scratch_folder_is_created_again(bash: Bash, tmp_path: Path) -
 def test_a_nul_is_removed_with_a_notice(bash: Bash) -> None:
     result = _run(bash, "echo a\0b")
     assert result["output"] == "ab\n" and "NUL" in result["notice"]
-
-
-def test_redefined_builtins_do_not_break_the_protocol(bash: Bash) -> None:
-    _run(bash, "printf() { echo mine; }; declare() { :; }; alias builtin=false; PWD() { :; }")
-    assert _output_of(bash, "echo usable") == ("usable\n", 0)
-
-
-def test_a_terminal_left_in_raw_mode_is_harmless(bash: Bash) -> None:
-    _run(bash, "stty raw -isig 2>/dev/null; true")
-    assert _run(bash, "sleep 30", 0.3)["timed_out"]
-    assert _output_of(bash, "echo usable") == ("usable\n", 0)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

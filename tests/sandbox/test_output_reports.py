@@ -46,17 +46,6 @@ def test_only_complete_lines_are_reported(data: bytes, expected: str, tmp_path: 
     assert spool_of(data, tmp_path).last_lines() == expected
 
 
-@pytest.mark.parametrize("lines", [10, 1_000, 20_000, 100_000])
-def test_the_last_lines_of_a_long_output_are_found(lines: int, tmp_path: Path) -> None:
-    data = b"".join(b"%d\n" % number for number in range(lines))
-    spool = Spool(str(tmp_path / "output"))
-    for start in range(0, len(data), 50_000):
-        spool.add(data[start : start + 50_000])
-    last = spool.last_lines().split("\n")
-    assert last == [str(number) for number in range(lines)][-len(last) :]
-    assert len(last) == min(lines, len(last)) and len(last) >= 10
-
-
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=30))
 def test_a_notification_has_whole_lines_and_a_limited_size(lines: list[str]) -> None:
     text = "\n".join(lines)

@@ -78,11 +78,6 @@ def test_unread_input_is_abandoned(live: Programs, root: Path) -> None:
         give(live, number, b"x" * 1_000_000)
 
 
-def test_a_program_that_can_not_be_started_is_named(live: Programs) -> None:
-    with pytest.raises(ActionFailed, match="/no/such can't be started"):
-        live.start("/no/such", [])
-
-
 def test_ending_a_program_ends_its_children(live: Programs) -> None:
     number = shell(live, "sleep 1000 & sleep 1000 & echo $$; wait")
     leader = int(live.read(number, 5)[0])

@@ -3,7 +3,6 @@
 The proxy is real and on loopback; the host's end is scripted, frame by frame.
 """
 
-import json
 import queue
 import select
 import socket
@@ -13,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.sandbox import wire
@@ -386,11 +385,6 @@ def test_a_server_without_a_proxy_has_no_tunnels(server: Connection) -> None:
     assert "_PROXY" not in server.shell("export -p")["output"]
 
 
-def test_a_tunnel_notification_is_not_a_request(let_out: Connection) -> None:
-    id = let_out.send("tunnel_opened", tunnel=1)
-    assert let_out.receive()["error"]["code"] == wire.INVALID_REQUEST and id
-
-
 def test_programs_of_a_server_with_a_proxy_find_it(let_out: Connection) -> None:
     variables = let_out.shell("echo $http_proxy $HTTPS_PROXY")["output"].split()
     code = "import os; print(os.environ['https_proxy'])"
@@ -403,30 +397,3 @@ def test_programs_of_a_server_with_a_proxy_find_it(let_out: Connection) -> None:
         close = wire.TunnelFrame("tunnel_close", 1, status=403, reason="no")
         let_out.raw(wire.tunnel_notice(close))
         assert connection.recv(1000).startswith(b"HTTP/1.1 403 Forbidden: no\r\n")
-
-
-def test_any_tunnel_frames_leave_the_server_alive(let_out: Connection) -> None:
-    junk = st.none() | st.integers(-1, 2**40) | st.text(max_size=5) | st.lists(st.integers())
-    frames = st.fixed_dictionaries(
-        {"jsonrpc": st.just("2.0"), "method": st.sampled_from(sorted(wire.TUNNEL_METHODS))},
-        optional={
-            "id": st.none() | st.integers(max_value=-1),
-            "params": st.fixed_dictionaries(
-                {}, optional=dict.fromkeys(("tunnel", "host", "port", "data", "count"), junk)
-            ) | junk,
-        },
-    )  # fmt: skip
-
-    @settings(suppress_health_check=list(HealthCheck))
-    @given(frames)
-    def throw(frame: dict[str, object]) -> None:
-        let_out.raw(json.dumps(frame).encode() + b"\n")
-        refusals_until(let_out, let_out.send("ping"))
-
-    throw()
-    let_out.raw(b'{"jsonrpc":"2.0","method":"tunnel_data","params":' + b"[" * 50_000 + b"\n")
-    assert refusals_until(let_out, let_out.send("ping"))[-1:] == [wire.PARSE_ERROR]
-    running = let_out.send("run_command", command="echo alive", timeout=10)
-    while (answer := let_out.receive()).get("id") != running:
-        pass
-    assert answer["result"]["output"] == "alive\n"
