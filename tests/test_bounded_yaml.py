@@ -1,7 +1,5 @@
 """Tests of reading YAML within limits."""
 
-import contextlib
-import time
 from typing import Any
 
 import pytest
@@ -86,17 +84,14 @@ def levels(first: str, shapes: list[tuple[str, int]]) -> str:
 SHAPES = st.tuples(st.sampled_from(["[%s]", "{<<: [%s]}", "{x: [%s]}"]), st.integers(1, 40))
 
 
-@pytest.mark.deep
 @given(st.sampled_from(["[x]", "{x: y}"]), st.lists(SHAPES, max_size=12))
 @example("{x: y}", [("{<<: [%s]}", 10)] * 12)
 @example("[x]", [("[%s]", 10)] * 12)
 def test_the_expansion_of_aliases_is_limited(first: str, shapes: list[tuple[str, int]]) -> None:
-    begun = time.process_time()
     try:
         found = read_yaml(levels(first, shapes))
     except yaml.YAMLError:
         found = None
-    assert time.process_time() - begun < 3
     assert size(found) <= MAX_EXPANDED_SIZE
 
 
@@ -113,17 +108,3 @@ def test_any_text_is_read_or_refused_in_one_way(text: str | bytes, texts: bool) 
         read_yaml(text, texts=texts)
     except yaml.YAMLError:
         return
-
-
-@pytest.mark.deep
-@given(st.lists(pieces, min_size=1, max_size=4).map("".join), st.booleans())
-def test_a_text_four_times_as_long_is_read_in_about_four_times_as_long(
-    piece: str, texts: bool
-) -> None:
-    def cost(length: int) -> float:
-        begun = time.process_time()
-        with contextlib.suppress(yaml.YAMLError):
-            read_yaml((piece * length)[:length], texts=texts)
-        return time.process_time() - begun
-
-    assert cost(40_000) < 10 * cost(10_000) + 1

@@ -106,13 +106,6 @@ def test_a_folder_at_work_a_foreign_one_and_a_link_stay(tmp_path: Path) -> None:
     assert abandoned_directories(tmp_path, os.geteuid()) == [tmp_path / "resolver-mine"]
 
 
-def test_a_lock_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
-    folder = tmp_path / "resolver-x"
-    folder.mkdir()
-    (folder / ".resolver.lock").symlink_to("/etc/passwd")
-    assert abandoned_directories(tmp_path, os.geteuid()) == []
-
-
 def names(containers: list[Container]) -> set[str | None]:
     return {container.name for container in containers}
 

@@ -103,17 +103,6 @@ def test_a_url_of_the_configured_github_names_its_issue(url: str) -> None:
         parse_target(url, "https://ghe.example")
 
 
-def test_a_folder_without_a_repository_is_reported_in_words(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "issue.md").write_text("# Fix it")
-    args = ["resolve", str(tmp_path), "--issue", str(tmp_path / "issue.md")]
-    assert run(args, {"LLM_MODEL": "openai/x", "XDG_STATE_HOME": str(tmp_path)}) == 1
-    shown = capsys.readouterr().err
-    assert f"{tmp_path} is not the top of a git repository" in shown
-    assert "for-each-ref" not in shown
-
-
 def test_the_installed_script_gives_the_exit_code() -> None:
     done = subprocess.run(
         [INSTALLED_RESOLVER, "nonsense"], capture_output=True, text=True, check=False

@@ -114,10 +114,3 @@ def test_the_table_has_the_rate_and_the_time_to_merge(
     assert "Accepted       100% (1 of 1 merged or closed)" in text
     assert "Time to merge  5 h" in text
     assert f"#{pull.number}  merged  Add it" in text
-
-
-def test_a_repository_that_does_not_exist_is_an_error(
-    scenario: Scenario, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["outcomes", "octo/nothing"], scenario.environment) == 1
-    assert "octo/nothing" in capsys.readouterr().err

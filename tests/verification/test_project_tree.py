@@ -6,11 +6,8 @@ from pathlib import Path
 import pytest
 
 from resolver.git.git import HostGit
-from resolver.git.workspace import Workspace
-from resolver.models.verification import ProjectCheck
 from resolver.verification.checks import discover_checks
 from resolver.verification.project_tree import MAX_FILE, ProjectTree
-from resolver.verification.selection import select_checks
 
 
 @pytest.fixture
@@ -40,11 +37,3 @@ def test_regular_files_of_the_commit_are_read(checkout: Path) -> None:
     assert set(tree.read_many(["pytest.ini", "same.ini", "none"])) == {"pytest.ini", "same.ini"}
     commands = [check.command for check in discover_checks(tree)]
     assert commands == ["python -m pytest", "cd web && npm test"]
-
-
-def test_a_declared_check_has_the_runner_of_its_package_script(checkout: Path) -> None:
-    head = HostGit(checkout=checkout).run("rev-parse", "HEAD").decode().strip()
-    workspace = Workspace(checkout / ".git", str(checkout), head, "main")
-    declared = [ProjectCheck(name="web", command="cd web && npm test")]
-    selection = select_checks(declared, workspace, ["web/a.js"], head)
-    assert [check.runner for check in selection.checks] == ["jest"]

@@ -90,12 +90,3 @@ def test_services_are_a_part_of_what_an_execution_is_known_by() -> None:
     check = ProjectCheck(name="unit", command="pytest")
     (with_service,) = declared("{db: postgres}")
     assert execution_key("e", "t", check) != execution_key("e", "t", with_service)
-
-
-def test_a_repository_can_not_allow_itself_services() -> None:
-    with pytest.raises(UsageError, match="'service_images' can't be set there"):
-        load_settings({}, {}, {"service_images": ["postgres"]})
-    settings = load_settings({}, {"RESOLVER_SERVICE_IMAGES": "postgres, redis:7"})
-    assert settings.service_images == ("postgres", "redis:7")
-    with pytest.raises(UsageError, match="is not the name of an image"):
-        load_settings({}, {"RESOLVER_SERVICE_IMAGES": "no image!"})
