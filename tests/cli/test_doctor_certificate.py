@@ -1,24 +1,17 @@
 """`resolver doctor --model` with an endpoint whose certificate is not trusted."""
 
-import ipaddress
 import ssl
 import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
-
+from tests.parts.remote_engine import make_certificates
 from tests.parts.runs import RESOLVER
 
 KEY = "sk-doctor-0123456789abcdef"
-LOOPBACK = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
 ENVIRONMENT = {
     "PATH": "/usr/bin:/bin",
     "DOCKER_HOST": "tcp://127.0.0.1:1",
@@ -64,29 +57,6 @@ def serving(tls: ssl.SSLContext) -> Iterator[int]:
         thread.join(60)
 
 
-def made(folder: Path) -> tuple[ssl.SSLContext, Path]:
-    """A server's side of TLS with a certificate that nobody has signed, and that certificate."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    own = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "model")])
-    now = datetime.now(UTC)
-    signed = (
-        x509.CertificateBuilder(own, own, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=9))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([LOOPBACK]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    pem = serialization.Encoding.PEM
-    form, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    certificate, both = folder / "certificate.pem", folder / "both.pem"
-    certificate.write_bytes(signed.public_bytes(pem))
-    both.write_bytes(key.private_bytes(pem, form, plain) + signed.public_bytes(pem))
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(both)
-    return context, certificate
-
-
 def doctor(**environment: str) -> tuple[int, str]:
     """In a process of its own, as what the environment says of proxies and certificates is of a
     process."""
@@ -104,12 +74,14 @@ def doctor(**environment: str) -> tuple[int, str]:
 def test_a_certificate_that_is_not_trusted_is_reported_and_trusted_when_it_is_named(
     tmp_path: Path,
 ) -> None:
-    context, certificate = made(tmp_path)
+    make_certificates(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.pem", tmp_path / "server-key.pem")
     with serving(context) as port:
         address = {"LLM_BASE_URL": f"https://127.0.0.1:{port}/v1"}
         code, said = doctor(**address)
         assert code == 1
         assert "certificate is not trusted here" in said
         assert "SSL_CERT_FILE" in said
-        code, said = doctor(**address, SSL_CERT_FILE=str(certificate))
+        code, said = doctor(**address, SSL_CERT_FILE=str(tmp_path / "ca.pem"))
         assert code == 0, said

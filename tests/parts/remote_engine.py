@@ -48,7 +48,7 @@ def remote_engine(
         pytest.skip("a second engine needs root")
     # Its sockets are below its folder, and the path of a socket is at most 107 characters long.
     folder = tmp_path_factory.mktemp("e")
-    _make_certificates(folder)
+    make_certificates(folder)
     # In a network of its own, because an engine changes the bridge and the firewall of its network.
     # The listening socket comes from this one: systemd's protocol, sd_listen_fds(3).
     listening = socket.create_server(("127.0.0.1", 0))
@@ -75,7 +75,7 @@ def remote_engine(
         process.wait(60)
 
 
-def _make_certificates(folder: Path) -> None:
+def make_certificates(folder: Path) -> None:
     """Make an authority and its certificates of the server and of a client, which is cert.pem."""
     new_key = ["openssl", "req", "-newkey", "rsa:2048", "-nodes"]
     (folder / "names").write_text("subjectAltName=IP:127.0.0.1\n")
