@@ -317,7 +317,9 @@ def _change_root(new_root: str) -> None:
 
 def _make_devices(folder: Path) -> None:
     """Make a /dev that has no disks and none of the terminals of other programs."""
-    _mount("tmpfs", _folder(folder), "tmpfs", _MS_NOSUID)
+    # A sticky folder that all may write to would refuse a redirection to a device of somebody else:
+    # proc_sys_fs(5), protected_regular.
+    _mount("tmpfs", _folder(folder), "tmpfs", _MS_NOSUID, "mode=0755")
     for name in _DEVICES:
         (folder / name).touch()
         _mount(f"/dev/{name}", str(folder / name), "", _MS_BIND)

@@ -174,6 +174,8 @@ def test_no_device_leads_out(sandbox: Runtime) -> None:
         "stdout", "stderr",
     }  # fmt: skip
     assert run(sandbox, "ls /dev/pts | sort -n | head -1").content.strip() == "0"
+    # Or the devices, which belong to another user than that of Resolver, could not be written.
+    assert run(sandbox, "stat -c %a /dev").content.strip() == "755"
     assert run(sandbox, "echo x > /dev/null && head -c 4 /dev/urandom | wc -c").exit_code == 0
 
 
