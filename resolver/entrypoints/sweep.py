@@ -76,15 +76,15 @@ class SweepFate(StrEnum):
 class SweepRow:
     """One issue of a sweep.
 
-    reason: in one line, "" if the fate says everything. url: page with the details. cost: US
+    reason: in one line, None if the fate says everything. url: page with the details. cost: US
     dollars of the replies with a known price; unpriced: number of replies without one.
     """
 
     number: int
     title: str
     fate: SweepFate
-    reason: str = ""
-    url: str = ""
+    reason: str | None = None
+    url: str | None = None
     cost: float = 0.0
     unpriced: int = 0
 
@@ -96,7 +96,7 @@ class SweepRow:
     @property
     def inert_reason(self) -> str:
         """The reason, escaped for a cell of a Markdown table."""
-        return _cell(self.reason, 300)
+        return _cell(self.reason or "", 300)
 
 
 def _cell(text: str, limit: int) -> str:
@@ -178,7 +178,9 @@ class Sweep:
     def _add_row(self, row: SweepRow) -> None:
         """Add a row, without the secrets that its text may quote."""
         clean = self.host.redactor(self.settings).redact_text
-        self.rows.append(replace(row, title=clean(row.title), reason=clean(row.reason)))
+        self.rows.append(
+            replace(row, title=clean(row.title), reason=clean(row.reason or "") or None)
+        )
 
     def _stop_reason(self) -> str | None:
         """Return why no further run is started; None if one may start."""
@@ -212,7 +214,7 @@ class Sweep:
         policy = listening_policy(self.settings)
         trigger = labeled_trigger(issue, labeling, self.repository, policy)
         if isinstance(trigger, IgnoredEvent):
-            url = (labeling.pull_request if labeling else None) or ""
+            url = labeling.pull_request if labeling else None
             return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, trigger.reason, url)
         assert labeling is not None
         candidates = (trigger, with_later_time(trigger, issue, labeling))
@@ -281,24 +283,24 @@ class Sweep:
         return SweepRow(issue.number, issue.title, fate, reason, url, cost, unpriced)
 
 
-def _fate_of_result(result: RunResult) -> tuple[SweepFate, str]:
+def _fate_of_result(result: RunResult) -> tuple[SweepFate, str | None]:
     """Return the fate of an issue and its reason. A refusal is no failure: nothing was started."""
     if result.publication.repeated and result.failure is None:
-        return SweepFate.DONE_BEFORE, ""
+        return SweepFate.DONE_BEFORE, None
     if result.failure is not None:
         was_refused = result.failure.kind in {"refused", "ceiling"}
         return SweepFate.SKIPPED if was_refused else SweepFate.FAILED, result.failure.what
     if result.exit_code == 0:
-        return SweepFate.DONE, ""
+        return SweepFate.DONE, None
     return (
         SweepFate.DONE if result.exit_code == 3 else SweepFate.FAILED
     ), result.outcome_file.reason
 
 
-def _page_url(publication: Publication) -> str:
+def _page_url(publication: Publication) -> str | None:
     """Return the URL for a person: of the pull request, otherwise of the comment."""
     pull = publication.pull_request
-    return (pull.url if pull else None) or publication.comment_url or ""
+    return (pull.url if pull else None) or publication.comment_url
 
 
 def _not_started_row(issue: Issue, reason: str) -> SweepRow:

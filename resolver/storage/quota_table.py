@@ -98,7 +98,9 @@ class QuotaTable:
 
         return call_persistently(attempt, self._retries, "costs")
 
-    def totals(self, now: datetime, repository: str = "", month: str = "") -> tuple[CostTotal, ...]:
+    def totals(
+        self, now: datetime, repository: str | None = None, month: str | None = None
+    ) -> tuple[CostTotal, ...]:
         """Return the totals by month, newest first, and by repository.
 
         repository, month: restrict the result to these.

@@ -42,7 +42,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> RunStore:
         case "memory":
             return RunStore(MemoryStore())
         case "folder":
-            return open_run_store("", tmp_path / "runs", {})
+            return open_run_store(None, tmp_path / "runs", {})
         case _:
             s3: S3Server = request.getfixturevalue("s3")
             return open_run_store(f"s3://{BUCKET}/{uuid.uuid4()}", tmp_path, s3.environment)
@@ -184,7 +184,7 @@ DAMAGES: list[Callable[[Path], object]] = [
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_log_is_an_error(damage: Callable[[Path], object], tmp_path: Path) -> None:
-    store = open_run_store("", tmp_path / "runs", {})
+    store = open_run_store(None, tmp_path / "runs", {})
     append(Machine(store, tmp_path).take_over()[0], 0, 1, 2)
     damage(tmp_path / "runs" / RUN / "log")
     with pytest.raises(LogError, match=f"{RUN}, event 2"):
@@ -226,7 +226,7 @@ class Outage:
 
 
 def test_a_write_waits_for_the_store_as_long_as_the_lease_is_valid(tmp_path: Path) -> None:
-    store = open_run_store("", tmp_path / "runs", {})
+    store = open_run_store(None, tmp_path / "runs", {})
     outage = Outage(tmp_path / "runs")
     writer = store.open_writer(RUN, tmp_path / "work", outage.require_valid, outage.retries)
     outage.ends_after = 3
@@ -275,7 +275,7 @@ for id in range(size, 10**6):
 
 
 def test_a_kill_leaves_whole_objects_and_everything_that_was_acknowledged(tmp_path: Path) -> None:
-    store = open_run_store("", tmp_path / "runs", {})
+    store = open_run_store(None, tmp_path / "runs", {})
     for attempt in range(3):
         work = tmp_path / f"{attempt}"
         arguments = [sys.executable, "-c", WRITE_UNTIL_KILLED, tmp_path / "runs", RUN, work]

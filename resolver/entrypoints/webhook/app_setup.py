@@ -106,7 +106,7 @@ class AppSetup:
             manifest=json.dumps(manifest),
             permissions=manifest["default_permissions"],
             events=manifest["default_events"],
-            hook="" if self._hook == UNREACHABLE_HOOK else self._hook,
+            hook=None if self._hook == UNREACHABLE_HOOK else self._hook,
             style=render(_STYLE),
         )
 

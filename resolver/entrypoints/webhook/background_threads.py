@@ -40,7 +40,7 @@ class BackgroundThreads:
         thread.start()
 
     def _run(self, name: str, task: Callable[[], None]) -> None:
-        message = ""
+        message = None
         while True:
             try:
                 return task()

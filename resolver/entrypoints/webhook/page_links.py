@@ -18,9 +18,9 @@ def page_key(secret: str, run: str) -> str:
     return hmac.new(page_secret, run.encode(errors="replace"), hashlib.sha256).hexdigest()
 
 
-def page_url(public_url: str | None, secret: str, run: str) -> str:
-    """Return the URL of the page of `run`; "" without a public URL."""
-    return f"{public_url}/runs/{run}?key={page_key(secret, run)}" if public_url else ""
+def page_url(public_url: str, secret: str, run: str) -> str:
+    """Return the URL of the page of `run`."""
+    return f"{public_url}/runs/{run}?key={page_key(secret, run)}"
 
 
 def operator_key(secret: str) -> str:
@@ -29,5 +29,5 @@ def operator_key(secret: str) -> str:
 
 
 def operator_url(public_url: str, secret: str) -> str:
-    """Return the URL of the list of all runs for the operator; "" without a public URL."""
-    return f"{public_url}/?key={operator_key(secret)}" if public_url else ""
+    """Return the URL of the list of all runs for the operator."""
+    return f"{public_url}/?key={operator_key(secret)}"

@@ -52,17 +52,17 @@ def site_headers(has_script: bool = False) -> Mapping[str, str]:
     return page_headers(policy)
 
 
-def add_error_pages(app: FastAPI, base: str = "", login_url: str = "") -> None:
+def add_error_pages(app: FastAPI, base: str | None = None, login_url: str | None = None) -> None:
     """Show errors to browsers as pages; programs get JSON or text. What can't be used for now, such
     as the database or GitHub, is answered with 503.
 
-    base: address of the lists that need no key; "" if there is none. login_url: begins a login.
+    base: address of the lists that need no key, if there is one. login_url: begins a login.
     """
     headers = site_headers()
 
-    def page(status: int, detail: str) -> str:
+    def page(status: int, detail: str | None = None) -> str:
         # Starlette puts the status's name in place of a missing detail.
-        shown = "" if detail == HTTPStatus(status).phrase else detail
+        shown = None if detail == HTTPStatus(status).phrase else detail
         return render(ERROR_PAGE, status=status, detail=shown, base=base, login_url=login_url)
 
     @app.exception_handler(HTTPException)
@@ -82,7 +82,7 @@ def add_error_pages(app: FastAPI, base: str = "", login_url: str = "") -> None:
         # The server logs the exception itself.
         if not _is_browser(request):
             return PlainTextResponse("Internal Server Error", 500)
-        return HTMLResponse(page(500, ""), 500, headers)
+        return HTMLResponse(page(500), 500, headers)
 
 
 def _is_browser(request: Request) -> bool:

@@ -93,7 +93,7 @@ class RequestRunner:
     outage_retry: timedelta = timedelta(0)
     pipeline: Pipeline = run_pipeline
     on_result: Callable[[RunResult], None] = lambda _: None
-    executor: str = ""
+    executor: str | None = None
     require_lease: RequireLease | None = None
 
     def acknowledge(self, trigger: Trigger) -> None:
@@ -121,8 +121,10 @@ class RequestRunner:
 
     def _page_of(self, run: str) -> str:
         server = read_server_variables(self.environment)
-        secret = server.webhook_secret
-        return page_url(server.public_url, secret.get_secret_value(), run) if secret else ""
+        secret, public_url = server.webhook_secret, server.public_url
+        if secret is None or not public_url:
+            return ""
+        return page_url(public_url, secret.get_secret_value(), run)
 
     def host(self) -> RunHost:
         """Return the description of this machine for one run, which gets tokens of its own."""

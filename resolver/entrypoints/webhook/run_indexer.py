@@ -32,7 +32,7 @@ class RunIndexer:
     executor: names this process.
     """
 
-    def __init__(self, index: RunIndex, executor: str = "", now: Clock = utc_now) -> None:
+    def __init__(self, index: RunIndex, executor: str | None = None, now: Clock = utc_now) -> None:
         self.index, self._executor, self._now = index, executor, now
 
     def record_start(self, request: RunRequest) -> None:
@@ -42,7 +42,7 @@ class RunIndexer:
             request.trigger,
             {
                 "state": RunState.RUNNING.value, "reason": "", "cause": "", "ended": None,
-                "executor": self._executor,
+                "executor": self._executor or "",
             },
         )  # fmt: skip
 
@@ -71,7 +71,7 @@ class RunIndexer:
         values: dict[str, Any] = {
             "state": outcome.state.value,
             "reason": outcome.reason[:MAX_REASON_LENGTH],
-            "cause": _cause(result),
+            "cause": _cause(result) or "",
             "model": outcome.model,
             "ended": self._now().timestamp(),
             "branch": outcome.branch or outcome.earlier.branch or "",
@@ -105,11 +105,11 @@ def _usage(log: RunLog | None, run: str) -> dict[str, Any]:
     }
 
 
-def _cause(result: RunResult) -> str:
-    """Return the cause of a failure in a word or two; "" if the run succeeded."""
+def _cause(result: RunResult) -> str | None:
+    """Return the cause of a failure in a word or two; None if the run succeeded."""
     outcome = result.outcome_file
     if outcome.state.value in SUCCESSES:
-        return ""
+        return None
     if result.outage:
         return result.outage
     if outcome.limit:
@@ -117,5 +117,5 @@ def _cause(result: RunResult) -> str:
     failure = result.failure
     if failure is not None:
         return failure.cause or failure.kind
-    because = result.outcome.because if result.outcome else ""
+    because = result.outcome.because if result.outcome else None
     return because or outcome.state.value

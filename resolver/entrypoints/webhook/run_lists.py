@@ -50,10 +50,10 @@ _COLUMNS = {"month": "month", "repository": "repository", "person": "requester"}
 
 @dataclass(frozen=True)
 class ListReader:
-    """Who reads a list. key: the operator's, login: that of a person; "" for none."""
+    """Who reads a list: the operator with a key, or a person who has logged in."""
 
-    key: str = ""
-    login: str = ""
+    key: str | None = None
+    login: str | None = None
 
     @property
     def query(self) -> str:
@@ -72,7 +72,9 @@ class RunLists:
     now: Clock = utc_now
     list_waiting: Callable[[], Sequence[QueuedRequest]] = tuple
 
-    def render_runs(self, reader: ListReader, run_filter: RunFilter, before: str = "") -> str:
+    def render_runs(
+        self, reader: ListReader, run_filter: RunFilter, before: str | None = None
+    ) -> str:
         """Return the list of runs. before: id of a run; only older ones are listed."""
         runs = self.index.runs(run_filter, before, RUNS_PER_PAGE + 1)
         shown = runs[:RUNS_PER_PAGE]
@@ -84,7 +86,7 @@ class RunLists:
             total=self.index.total(run_filter),
             causes=self.index.failures(run_filter, MAX_CAUSES),
             runs=shown,
-            older="" if is_last else self._url(reader, run_filter, shown[-1].run),
+            older=None if is_last else self._url(reader, run_filter, shown[-1].run),
             waiting=[] if before else self._waiting(run_filter),
             refresh_seconds=REFRESH_SECONDS,
         )
@@ -133,14 +135,14 @@ class RunLists:
         conversations = (request.conversation for request in self.list_waiting())
         return [c for c in conversations if visible is None or c.partition("#")[0] in visible]
 
-    def _url(self, reader: ListReader, run_filter: RunFilter, before: str = "") -> str:
+    def _url(self, reader: ListReader, run_filter: RunFilter, before: str | None = None) -> str:
         values = {
             "key": reader.key,
             "repository": run_filter.repository,
             "person": run_filter.requester,
             "state": run_filter.state,
             "month": run_filter.month,
-            "min_cost": f"{run_filter.min_cost:g}" if run_filter.min_cost else "",
+            "min_cost": f"{run_filter.min_cost:g}" if run_filter.min_cost else None,
             "before": before,
         }
         query = urlencode({name: value for name, value in values.items() if value})
@@ -156,8 +158,8 @@ class RunLists:
         return duration(max(0.0, end - run.started))
 
 
-def _web_address(url: str) -> str:
-    return url if re.match(r"https?://", url) else ""
+def _web_address(url: str) -> str | None:
+    return url if re.match(r"https?://", url) else None
 
 
 def _price(cost: float, unpriced: int) -> str:
@@ -180,18 +182,18 @@ def parse_filter(values: Mapping[str, str]) -> RunFilter:
         min_cost = 0.0
     state, month = values.get("state", ""), values.get("month", "")
     return RunFilter(
-        repository=_text(values.get("repository", "")),
-        state=state if state in STATES else "",
-        requester=_text(values.get("person", "")),
+        repository=_text(values.get("repository")),
+        state=state if state in STATES else None,
+        requester=_text(values.get("person")),
         min_cost=min_cost if math.isfinite(min_cost) and 0 < min_cost < 1e9 else 0.0,
-        month=month if _MONTH.fullmatch(month) else "",
+        month=month if _MONTH.fullmatch(month) else None,
     )
 
 
-def _text(value: str) -> str:
+def _text(value: str | None) -> str | None:
     # PostgreSQL has no NUL in texts, and no encoding has half of a surrogate pair.
-    cleaned = value.replace("\0", "").encode(errors="replace").decode()
-    return cleaned.strip()[:300].lower()
+    cleaned = (value or "").replace("\0", "").encode(errors="replace").decode()
+    return cleaned.strip()[:300].lower() or None
 
 
 def add_run_lists(app: FastAPI, lists: RunLists, login: PageLogin | None) -> None:
@@ -218,7 +220,7 @@ def add_run_lists(app: FastAPI, lists: RunLists, login: PageLogin | None) -> Non
         opened = await open_list(request)
         if isinstance(opened, Response):
             return opened
-        oldest = before if is_run_id(before) else ""
+        oldest = before if is_run_id(before) else None
         html = await run_sync(lists.render_runs, *opened, oldest, limiter=limiter)
         return HTMLResponse(html, headers=headers)
 
