@@ -219,7 +219,8 @@ def test_the_end_of_a_run_decides_the_fate_of_its_issue(
     fate: SweepFate,
     reason: str,
 ) -> None:
-    assert _fate_of_result(result(tmp_path, conclusion, publication, state)) == (fate, reason or None)
+    ended = result(tmp_path, conclusion, publication, state)
+    assert _fate_of_result(ended) == (fate, reason or None)
 
 
 def test_the_row_of_a_run_has_its_page_and_what_it_cost(tmp_path: Path) -> None:

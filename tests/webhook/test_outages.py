@@ -1,7 +1,6 @@
 """Requests that an outage of GitHub or of the model's provider has stopped."""
 
 import threading
-from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -9,12 +8,9 @@ from typing import Any
 from resolver.entrypoints.webhook.request_queue import (
     FIRST_RETRY_WAIT,
     MAX_RETRY_WAIT,
-    RequestQueue,
-    RequestState,
     next_retry_wait,
 )
 from resolver.events.stream import utc_now
-from resolver.storage.database import parse_database_url
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import Answer, ModelEndpoint
@@ -23,70 +19,6 @@ from tests.parts.waiting import until
 from tests.webhook.serving import Forge, Plans, Server, plan_of_a_fix, started
 
 RETRY = timedelta(hours=1)
-
-
-def test_a_server_repeats_a_run_until_the_whole_of_github_is_back_and_tells_it_once(
-    github: GitHubServer, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    """First nothing of GitHub answers, then its API alone, and then everything.
-
-    A whole run, because queue, log, kept change and comment have to agree about three attempts.
-    """
-    forge, plans = Forge(github), Plans(model_endpoint)
-    issue = forge.issue(forge.repository("octo/calc"), "fix")
-
-    def answer(body: dict[str, Any]) -> Answer:
-        reply_count = sum(message["role"] == "assistant" for message in body["messages"])
-        if reply_count == 1:
-            github.fail_next("*", ".", 503, times=100_000)
-        return plan_of_a_fix()[reply_count]
-
-    plans.endpoint.answer_with(answer)
-    # Without retries in the run, whose waits would make the test long.
-    server = Server(
-        tmp_path,
-        forge,
-        model_endpoint,
-        RESOLVER_PACE='{"write_interval": 0, "final_comment": 0, "github_writes": 0, '
-        '"first_wait": 0.05}',
-    )
-    server.start()
-    try:
-        assert server.deliver(forge.mention(issue))[0] == 202
-        until(lambda: deferrals(tmp_path) == 1)
-        assert not forge.branches(issue.repository)
-        github.forget_failures()
-
-        github.fail_next("*", r"\.git/", 503, times=100_000)
-        end_wait(tmp_path)
-        until(lambda: deferrals(tmp_path) == 2)
-        [comment] = forge.own_comments(issue)
-        assert "You don't need to do anything" in comment.body
-        assert not forge.branches(issue.repository)
-        github.forget_failures()
-
-        end_wait(tmp_path)
-        until(lambda: forge.done_once(issue) and "Resolver opened" in comment.body)
-    finally:
-        server.close()
-    assert [each.id for each in forge.own_comments(issue)] == [comment.id]
-    assert len(model_endpoint.requests) == len(plan_of_a_fix()), "the work was not done again"
-    assert "Traceback" not in server.log
-
-
-def deferrals(folder: Path) -> int:
-    """Return how often an outage has deferred the server's request; 0 while it is executed."""
-    with closing(RequestQueue(parse_database_url(f"sqlite:///{folder}/resolver.db"))) as queue:
-        return max(
-            (request.outages for request in queue.recent([RequestState.DEFERRED])), default=0
-        )
-
-
-def end_wait(folder: Path) -> None:
-    """Make a deferred request due, as after the wait."""
-    with closing(RequestQueue(parse_database_url(f"sqlite:///{folder}/resolver.db"))) as queue:
-        for request in queue.recent([RequestState.DEFERRED]):
-            queue.start_now(request.id)
 
 
 def test_a_run_outlives_an_outage_of_the_database(

@@ -5,6 +5,7 @@ model. Its final comment is a real one.
 """
 
 import json
+import socket
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -263,6 +264,17 @@ def test_an_outage_that_outlasts_the_retries_is_reported_like_any_failure(
     assert NEXT_ATTEMPT not in comment and "continue" in comment
     place = f"{scenario.trigger.repository}#{scenario.trigger.number}"
     assert f"run {run_of(scenario.trigger)} for {place}: error: no answer" in caplog.messages
+
+
+def test_a_run_whose_result_github_does_not_take_is_repeated(scenario: Scenario) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        nobody = f"http://127.0.0.1:{closed.getsockname()[1]}"
+    down = dict.fromkeys(("GITHUB_API_URL", "GITHUB_SERVER_URL", "GITHUB_GRAPHQL_URL"), nobody)
+    with pytest.raises(ResolverError) as raised:
+        scenario.runner(**down).execute(started(scenario.trigger))
+    assert raised.value.cause == "forge_down"
+    assert scenario.runner().execute(started(scenario.trigger, 2)).exit_code == 0
+    assert scenario.comment()
 
 
 def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(

@@ -16,8 +16,6 @@ from resolver.config.server_variables import read_server_variables
 from resolver.config.settings import load_settings
 from resolver.entrypoints.webhook.page_links import page_key, page_url
 from resolver.entrypoints.webhook.run_pages import (
-    RELOAD,
-    RunFeed,
     RunPages,
     add_run_pages,
 )
@@ -214,26 +212,6 @@ def test_hostile_text_in_a_log_stays_text(served: Served) -> None:
 def steps_in(html: str | None) -> list[int]:
     found = re.findall(r'<li class="step [^"]*" id="step-(\d+)"', html or "")
     return [int(number) for number in found]
-
-
-def test_a_viewer_gets_what_is_new_since_the_last_event_that_they_have() -> None:
-    events, store = realistic(), RunStore(MemoryStore())
-    half, last = events[len(events) // 2], events[-1]
-    feed = RunFeed(store, RUN)
-    assert feed.update_since(-1) is None, "there is no log yet"
-    write_run(store, RUN, events[: half.id + 1])
-    first = feed.update_since(-1)
-    assert first is not None and first.id == str(half.id)
-    assert feed.update_since(half.id) is None
-    write_run(store, RUN, events)
-    new = feed.update_since(half.id)
-    assert new is not None and new.id == str(last.id)
-    assert feed.update_since(half.id) is new, "what is new is rendered once for all"
-    shown = {step.number for step in build_view(events).entries if hasattr(step, "number")}
-    assert set(steps_in(first.data)) | set(steps_in(new.data)) == shown
-    assert 0 < len(steps_in(new.data)) < len(shown)
-    write_run(store, RUN, events, ended=True)
-    assert feed.update_since(last.id) is RELOAD
 
 
 def test_a_stream_resumes_after_the_last_event_id_and_ends_with_the_run(served: Served) -> None:
