@@ -186,7 +186,7 @@ def _open_run_store(
             "with PostgreSQL, several processes need one store of runs",
             "set RESOLVER_RUN_STORE to s3://BUCKET/PREFIX, or to a folder that all of them have",
         )
-    store = open_run_store(server.run_store or None, folder.path / "runs", environment)
+    store = open_run_store(server.run_store, folder.path / "runs", environment)
     store.check()
     return store
 
