@@ -13,7 +13,6 @@ from resolver.controller.control import (
     Deny,
     MessageToAgent,
     Request,
-    Stop,
 )
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -151,22 +150,6 @@ def test_a_rule_asks_a_person_or_refuses_in_every_mode(
     assert not asking.of(o.McpResult) and not refusing.of(o.McpResult)
 
 
-@pytest.mark.parametrize(
-    "rule", ["execute_ipython_cell", "execute_bash(GIT)", "execute_bash(git pull)", "issues/*"]
-)
-def test_a_rule_for_other_calls_changes_nothing(rule: str) -> None:
-    for name in ("ask", "refuse"):
-        assert ruled(PUSH, **{name: rule}).sandbox.done == [PUSH.command]
-
-
-def test_what_waited_and_is_refused_by_a_new_rule_no_longer_waits() -> None:
-    first = run([RISKY])
-    later = Scenario(earlier=list(first.store))
-    rules = (parse_action_rule("execute_bash(rm)"),)
-    later.go(DummyAgent([FINISH]), confirmation=replace(waiting(Thread(later)), refuse=rules))
-    assert (errors(later), later.state.run_state) == (["refused"], RunState.FINISHED)
-
-
 def test_an_approved_action_is_executed_once_and_the_approver_logged() -> None:
     scenario = run([RISKY], [Approve("maria", LATER)])
     assert scenario.sandbox.done == [DANGER]
@@ -236,15 +219,6 @@ def test_an_action_that_was_not_shown_can_not_be_approved() -> None:
     assert later.sandbox.done == [DANGER]
 
 
-def test_an_approval_while_nothing_waits_does_not_apply_later() -> None:
-    scenario = Scenario()
-    scenario.control.send(Approve("maria", LATER))
-    thread = Thread(scenario)
-    scenario.go(DummyAgent([RISKY, FINISH]), confirmation=waiting(thread))
-    assert scenario.sandbox.done == []
-    assert scenario.state.run_state is RunState.AWAITING_CONFIRMATION
-
-
 def test_a_run_without_an_answer_ends_waiting_and_keeps_the_action() -> None:
     scenario = run([RISKY])
     assert scenario.state.run_state is RunState.AWAITING_CONFIRMATION
@@ -261,12 +235,6 @@ def test_all_actions_wait_if_confirmation_is_always() -> None:
     assert scenario.sandbox.done == ["ls"]
 
 
-def test_a_stop_ends_a_run_that_waits() -> None:
-    scenario = run([RISKY], [Stop("maria", "no")])
-    assert scenario.state.run_state is RunState.STOPPED
-    assert scenario.sandbox.done == []
-
-
 def test_a_comment_instead_of_a_decision_denies() -> None:
     scenario = run([RISKY], [MessageToAgent("clean only build/", "maria")])
     assert scenario.sandbox.done == []
@@ -279,14 +247,6 @@ def test_an_action_too_long_to_be_shown_is_refused() -> None:
     assert scenario.thread.shown == []  # type: ignore[attr-defined]
     assert errors(scenario) == ["refused"]
     assert "too long" in scenario.of(o.ErrorObservation)[0].content
-
-
-def test_waiting_does_not_count_as_run_time() -> None:
-    scenario = Scenario(seconds=1.0)
-    thread = Thread(scenario)
-    scenario.go(DummyAgent([RISKY]), confirmation=waiting(thread))
-    before = scenario.state.seconds
-    assert scenario.state.elapsed(START + timedelta(days=2)) == before
 
 
 def test_actions_of_the_user_need_no_approval() -> None:
@@ -375,16 +335,6 @@ def test_a_decision_given_to_a_later_process_needs_no_second_question() -> None:
         assert thread.shown == []
         assert later.sandbox.done == ([DANGER] if cut else [])
         assert later.state.run_state is RunState.FINISHED
-
-
-def test_a_later_process_without_a_decision_asks_again() -> None:
-    first = run([RISKY])
-    later = Scenario(earlier=list(first.store))
-    thread = Thread(later)
-    later.go(DummyAgent([FINISH]), confirmation=waiting(thread))
-    assert [w.text for w in thread.shown] == [DANGER]
-    assert later.state.run_state is RunState.AWAITING_CONFIRMATION
-    assert len(later.of(ConfirmationAsked)) == 2
 
 
 def browsing(earlier: Sequence[Event], *requests: Request) -> Scenario:

@@ -18,7 +18,7 @@ from resolver.memory.skills.library import SkillSource, read_library
 from resolver.memory.skills.recaller import SkillRecaller
 from resolver.memory.skills.skill import Origin
 from resolver.models.run import Extension, RunLimits, RunState
-from tests.controller.scenario import Scenario, bash, finish, hand_on, reply
+from tests.controller.scenario import Scenario, bash, finish, hand_on
 
 LIMITS = RunLimits(max_iterations=21, max_budget=4.0, max_time=1000)
 
@@ -63,14 +63,6 @@ def test_with_too_little_left_no_delegate_starts() -> None:
     assert scenario.go(delegates=scenario.delegate).state is RunState.FINISHED
     assert "Too little is left" in scenario.of(o.ErrorObservation)[0].content
     assert not scenario.of(DelegateEvent)
-
-
-def test_an_unknown_delegate_is_answered_with_the_known_ones() -> None:
-    scenario = Scenario(reply(("delegate", {"agent": "Wizard", "task": "x"})), finish())
-    scenario.go(delegates=scenario.delegate)
-    [error] = scenario.of(o.ErrorObservation)
-    assert "there is no agent 'Wizard'" in error.content
-    assert "CodeActAgent" in error.content
 
 
 def test_delegating_too_deeply_is_refused_with_the_level() -> None:

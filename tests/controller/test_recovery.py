@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from resolver.agents.base import Agent, DummyAgent
+from resolver.agents.base import DummyAgent
 from resolver.controller.controller import Condensers
 from resolver.controller.recovery import unanswered_actions
 from resolver.errors import SandboxLost
@@ -197,12 +197,6 @@ def test_an_ended_run_continues_when_set_to_running(state: RunState) -> None:
     assert scenario.sandbox.done == ["one"]
 
 
-def test_a_run_killed_while_paused_continues() -> None:
-    paused = o.AgentStateChanged(id=0, state=RunState.PAUSED)
-    scenario = Scenario(earlier=[paused])
-    assert scenario.go(DummyAgent([a.Finish(message="ok")])).state is RunState.FINISHED
-
-
 def test_time_without_a_process_does_not_count_for_the_delegate() -> None:
     uncut = Scenario(*REPLIES)
     uncut.go(delegates=uncut.delegate)
@@ -214,21 +208,6 @@ def test_time_without_a_process_does_not_count_for_the_delegate() -> None:
     assert scenario.go(delegates=scenario.delegate).state is RunState.FINISHED
     assert [r.state for r in scenario.of(o.DelegateResult)] == [RunState.FINISHED]
     assert len(scenario.nested(Resumed)) == 2
-
-
-def test_a_delegate_that_had_ended_only_gives_its_result() -> None:
-    events = list(whole().store)
-    answer = next(e for e in events if isinstance(e, o.DelegateResult))
-    asked: list[str] = []
-
-    def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        asked.append(name)
-        return DummyAgent([a.CmdRun(command="never")])
-
-    scenario = Scenario(*REPLIES, earlier=events[: answer.id])
-    scenario.go(delegates=make)
-    assert asked == ["CodeActAgent"]
-    assert "never" not in scenario.sandbox.done
 
 
 class FragileSandbox:

@@ -1,7 +1,5 @@
 """Tests of detecting repetition without mistaking progress for it."""
 
-import itertools
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -160,16 +158,6 @@ class TestProgress:
         words = ("collected ok", "failed: alpha", "failed: beta", "failed: gamma", "passed")
         assert ever_found(log(*[ran("pytest -q", w) for w in words])) is None
 
-    def test_reading_a_file_in_successive_ranges(self) -> None:
-        pairs = [
-            (
-                a.FileRead(path="big.py", view_range=(i * 40 + 1, i * 40 + 40)),
-                o.FileReadResult(path="big.py", content=f"{i * 40 + 1}\tdef {chr(97 + i)}():"),
-            )
-            for i in range(20)
-        ]
-        assert ever_found(log(*pairs)) is None
-
     def test_the_same_failing_test_after_each_edit(self) -> None:
         pairs: list[Pair] = []
         for i in range(30):
@@ -193,22 +181,6 @@ class TestProgress:
         assert ever_found(log(*[(action, waited)] * 8)) is None
         in_turn = [(action, waited), ran("date", "today")] * 8
         assert ever_found(log(*in_turn)) is None
-
-    def test_migrations_by_number(self) -> None:
-        pairs: list[Pair] = []
-        for i in range(60):
-            write = a.FileWrite(path=f"migrations/{i:04}_auto.py", content=f"number = {i}")
-            pairs += [(write, o.FileWriteResult(path=write.path, new_hash="ab12" * 16))]
-            pairs += [ran(f"manage.py migrate app {i:04}", f"Applying app.{i:04}_auto... OK")]
-        assert ever_found(log(*pairs)) is None
-
-    def test_a_long_normal_run(self) -> None:
-        cycle = itertools.cycle(["view", "edit", "test"])
-        pairs = [
-            ran(f"{next(cycle)} module_{chr(97 + i % 26)}", f"result {chr(97 + i * 7 % 26)}")
-            for i in range(300)
-        ]
-        assert ever_found(log(*pairs)) is None
 
 
 @given(logs(), st.integers(0, 9))

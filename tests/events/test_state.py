@@ -138,7 +138,9 @@ def test_time_without_a_process_or_in_a_pause_does_not_count() -> None:
             at(1000, Resumed(version="1", run="r")),
             at(1005, AgentStateChanged(state=RunState.PAUSED)),
             at(2000, AgentStateChanged(state=RunState.RUNNING)),
+            at(2010, AgentStateChanged(state=RunState.AWAITING_CONFIRMATION)),
+            at(3000, AgentStateChanged(state=RunState.RUNNING)),
         )
     )
-    assert state.seconds == 15
-    assert state.elapsed(START + timedelta(seconds=2004)) == 19
+    assert state.seconds == 25
+    assert state.elapsed(START + timedelta(seconds=3004)) == 29

@@ -8,21 +8,11 @@ from resolver.events import observations as o
 from resolver.memory.condensers.rules import ConversationWindow
 from resolver.memory.condensers.view import CHARACTERS_PER_TOKEN, LogCondenser, max_tokens_for
 from resolver.memory.conversation import ConversationMemory
-from tests.memory.condensers.scenarios import SMALL, condense, filled, sent_text
+from tests.memory.condensers.scenarios import condense, filled, sent_text
 from tests.memory.logs import Log, started, task
 from tests.memory.test_conversation import assert_pairs_are_complete
 
 LARGE = 10**6
-
-
-def test_a_long_one_loses_whole_turns_of_its_middle() -> None:
-    log = filled(40)
-    assert condense(log, ConversationWindow(keep_first=2, keep_last=5), SMALL) is not None
-    shown = sent_text(log)
-    assert "say 0'" in shown and "say 1'" in shown and "say 39'" in shown and "say 35'" in shown
-    assert "say 2'" not in shown
-    assert_pairs_are_complete(ConversationMemory().messages(log.state))
-    assert len(shown) < 20_000
 
 
 def test_a_request_is_followed_below_the_limit() -> None:
