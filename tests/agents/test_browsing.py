@@ -7,8 +7,6 @@ import pytest
 
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.readonly import BrowsingAgent, VisualBrowsingAgent
-from resolver.agents.registry import make_agent
-from resolver.errors import UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
@@ -17,7 +15,6 @@ from resolver.events.state import State
 from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
-from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.models.base import JsonObject
 from resolver.models.run import Completion, McpTool, RequestedToolCall
@@ -97,25 +94,6 @@ def browse(dialect: Dialect) -> Completion:
     return Completion(model="m", text=IN_TAGS)
 
 
-def test_a_browsing_agent_is_offered_only_the_browser() -> None:
-    _, model = stepped(BrowsingAgent, "tools", call("think", '{"thought": "x"}'))
-    assert [x["function"]["name"] for x in model.tools or ()] == [
-        "think", "finish", "browser__browser_navigate",
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
-def test_a_browsing_agent_can_not_use_other_tools(dialect: Dialect) -> None:
-    reply = (
-        call("execute_bash", '{"command": "ls"}')
-        if dialect == "tools"
-        else Completion(model="m", text="<execute_bash>ls</execute_bash>")
-    )
-    ((action,), _) = stepped(BrowsingAgent, dialect, reply)
-    assert isinstance(action, a.Invalid) and "not one of your tools" in action.reason
-    assert action.reply is not None and bool(action.tool_call) is (dialect == "tools")
-
-
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_visual_agent_sees_the_pictures_of_the_browser(dialect: Dialect) -> None:
     (first, _), model = stepped(VisualBrowsingAgent, dialect, browse(dialect), browse(dialect))
@@ -134,9 +112,3 @@ def test_without_image_input_the_visual_agent_works_with_the_tree(
     assert isinstance(first, a.McpCall)
     assert not pictures(model.messages)
     assert "[1] link" in model.messages[-1]["content"]
-
-
-@pytest.mark.parametrize("name", ["BrowsingAgent", "VisualBrowsingAgent"])
-def test_without_a_browser_there_is_no_such_agent(name: str) -> None:
-    with pytest.raises(UsageError, match="no browser"):
-        make_agent(name, ReplayModel([]), "auto")

@@ -9,7 +9,7 @@ from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import AGENTS, choose_dialect, make_agent
 from resolver.agents.tags import write_tags
-from resolver.errors import ContextWindowExceeded
+from resolver.errors import ContextWindowExceeded, UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
@@ -96,23 +96,6 @@ def test_several_calls_of_a_reply_are_taken_in_order_for_one_model_call() -> Non
     assert [x.reply for x in taken] == [replies[0]] * 3 + [replies[1]]
 
 
-def test_a_resumed_run_executes_the_rest_of_the_last_reply() -> None:
-    run = Run([TASK])
-    agent = run.agent(bash("a", "b", "c"))
-    run.step(agent)
-    resumed = Run(list(run.store))
-    again = resumed.agent(bash("d"))
-    assert [resumed.step(again).command for _ in range(3)] == ["b", "c", "d"]  # type: ignore[attr-defined]
-    assert len(resumed.model.asked) == 1
-
-
-def test_a_reply_recorded_before_a_crash_is_not_requested_again() -> None:
-    run = Run([TASK, ModelReplied(completion=bash("a"))])
-    agent = run.agent()
-    assert isinstance(run.step(agent), a.CmdRun)
-    assert run.model.asked == []
-
-
 def test_after_finish_the_next_step_calls_the_model_again() -> None:
     arguments = '{"title": "Do it", "message": "ok"}'
     finish = RequestedToolCall(id="f", name="finish", arguments=arguments)
@@ -167,24 +150,6 @@ def test_the_dialect_auto_uses_tool_calls_if_the_model_supports_them() -> None:
     assert choose_dialect(ReplayModel([], supports_tools=False), "tools") == "tools"
 
 
-@pytest.mark.parametrize(
-    "action",
-    [
-        a.CodeSearch(terms=("parse",)),
-        a.ReviewComment(path="a.py", line=1, body="x"),
-        a.Delegate(agent="CodeActAgent", task="x"),
-        a.Finish(message="x", places=(CodePlace(path="a.py", start=1, end=1),)),
-        a.Finish(message="x", verdict="comment"),
-    ],
-    ids=lambda action: action.kind,
-)
-def test_a_tool_that_was_not_offered_is_refused_and_does_nothing(action: ActionBase) -> None:
-    model = ReplayModel([Completion(model="m", text=write_tags(action))], supports_tools=False)
-    taken = make_agent("CodeActAgent", model, "tags").step(State())
-    assert isinstance(taken, a.Invalid)
-    assert "not one of your tools" in taken.reason
-
-
 def finish(**arguments: str) -> Completion:
     call = RequestedToolCall(id="f", name="finish", arguments=json.dumps(arguments))
     return Completion(model="m", tool_calls=(call,))
@@ -203,3 +168,53 @@ def test_a_title_that_cant_be_used_is_asked_for_once() -> None:
 def test_a_title_or_the_reason_for_no_change_ends_the_work(arguments: dict[str, str]) -> None:
     run = Run([TASK])
     assert isinstance(run.step(run.agent(finish(message="ok", **arguments))), a.Finish)
+
+
+EVERYTHING = AvailableTools(index=True, mcp=(BROWSER_TOOL, McpTool(server="docs", name="search")))
+
+
+@pytest.mark.parametrize(
+    ("name", "tools"),
+    [
+        ("ReadOnlyAgent", {"execute_bash", "execute_ipython_cell", "think", "plan", "finish"}),
+        ("ReviewerAgent", {"execute_bash", "execute_ipython_cell", "think", "plan",
+                           "review_comment", "submit_review"}),
+        ("LocAgent", {"execute_bash", "think", "search_code", "explore_code", "report_places"}),
+        ("BrowsingAgent", {"think", "finish", "browser__browser_navigate"}),
+    ],
+)  # fmt: skip
+def test_an_agent_that_changes_nothing_is_offered_its_own_tools_alone(
+    name: str, tools: set[str]
+) -> None:
+    assert (
+        set(make_agent(name, ReplayModel([]), "tools", EVERYTHING).system_prompt().tools) == tools
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "action"),
+    [
+        ("CodeActAgent", a.CodeSearch(terms=("parse",))),
+        ("CodeActAgent", a.ReviewComment(path="a.py", line=1, body="x")),
+        ("CodeActAgent", a.Delegate(agent="CodeActAgent", task="x")),
+        ("CodeActAgent", a.Finish(message="x", places=(CodePlace(path="a.py", start=1, end=1),))),
+        ("CodeActAgent", a.Finish(message="x", verdict="comment")),
+        ("ReadOnlyAgent", a.FileWrite(path="a.py", content="x = 1\n")),
+        ("LocAgent", a.FileWrite(path="a.py", content="x = 1\n")),
+        ("LocAgent", a.Finish(message="It is in src/a.py.")),
+        ("BrowsingAgent", a.CmdRun(command="ls")),
+    ],
+)
+def test_a_tool_that_was_not_offered_is_refused_and_does_nothing(
+    name: str, action: ActionBase
+) -> None:
+    model = ReplayModel([Completion(model="m", text=write_tags(action))], supports_tools=False)
+    taken = make_agent(name, model, "tags", EVERYTHING).step(State())
+    assert isinstance(taken, a.Invalid)
+    assert "not one of your tools" in taken.reason
+
+
+@pytest.mark.parametrize("name", ["BrowsingAgent", "VisualBrowsingAgent", "LocAgent"])
+def test_an_agent_whose_part_the_run_lacks_is_a_usage_error(name: str) -> None:
+    with pytest.raises(UsageError, match="this run has no"):
+        make_agent(name, ReplayModel([]), "auto")

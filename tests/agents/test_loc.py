@@ -2,13 +2,9 @@
 
 import json
 
-import pytest
-
 from resolver.agents.base import Agent
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import make_agent
-from resolver.agents.tags import write_tags
-from resolver.errors import UsageError
 from resolver.events import actions as a
 from resolver.events.state import State
 from resolver.llm.replay import ReplayModel
@@ -28,17 +24,6 @@ def called(tool: str, **arguments: object) -> Completion:
     return Completion(model="m", tool_calls=(call,))
 
 
-def test_the_read_only_agent_is_offered_no_edits() -> None:
-    tools = agent().system_prompt().tools
-    assert {"search_code", "explore_code", "report_places", "execute_bash"} <= set(tools)
-    assert not {"str_replace_editor", "delegate", "finish"} & set(tools)
-
-
-def test_without_an_index_there_is_no_such_agent() -> None:
-    with pytest.raises(UsageError, match="no index"):
-        make_agent("LocAgent", ReplayModel([]), "tools")
-
-
 def test_reported_places_are_checked_against_the_base() -> None:
     given = [
         {"path": "src/a.py", "start": 3, "end": 10, "why": "x"},
@@ -52,21 +37,6 @@ def test_reported_places_are_checked_against_the_base() -> None:
     assert isinstance(action, a.Finish)
     assert [place.known for place in action.places] == [True, False, False, True, True, True]
     assert action.places[-1].path == "src/a.py"
-
-
-@pytest.mark.parametrize(
-    "action",
-    [
-        a.FileWrite(path="a.py", content="x = 1\n"),
-        a.Delegate(agent="CodeActAgent", task="do it"),
-        a.Finish(message="It is in src/a.py."),
-    ],
-)
-def test_tools_of_other_agents_are_refused_with_a_reason(action: a.FileWrite | a.Finish) -> None:
-    reply = Completion(model="m", text=write_tags(action))
-    done = agent(reply, dialect="tags").step(State())
-    assert isinstance(done, a.Invalid)
-    assert "report_places" in done.reason
 
 
 def test_a_report_without_places_is_accepted() -> None:

@@ -40,12 +40,6 @@ def test_the_reviewer_has_its_own_rules_and_tools(dialect: Dialect) -> None:
     assert AGENTS[REVIEWER].is_read_only
 
 
-def test_no_other_agent_is_offered_the_tools_of_the_reviewer() -> None:
-    for name in ("CodeActAgent", "ReadOnlyAgent"):
-        tools = make_agent(name, ReplayModel([]), "tools").system_prompt().tools
-        assert not {"review_comment", "submit_review"} & set(tools)
-
-
 def test_a_review_comment_is_accepted_in_the_forms_that_models_write() -> None:
     found = called(
         path="./src/a.py",

@@ -70,18 +70,6 @@ def test_an_invalid_line_is_explained(line: bytes, says: str) -> None:
     assert says in caught.value.what
 
 
-@pytest.mark.parametrize("version", [2, 10**9, 0, -1])
-def test_another_version_of_the_format_is_refused_by_name_of_its_writer(version: int) -> None:
-    # Whatever else is in the line: its fields may have changed as well.
-    data = {"id": 0, "kind": "run_started", "schema_version": version, "version": "9.1"}
-    for read in (parse_logged_event, lambda data: parse_line(json.dumps(data))):
-        with pytest.raises(LogError) as caught:
-            read(data)
-        assert f"Resolver 9.1 wrote it in version {version}" in caught.value.what
-        assert "reads version 1" in caught.value.what
-        assert "Resolver 9.1" in caught.value.next_step
-
-
 @given(st.binary(max_size=200))
 def test_any_bytes_give_an_event_or_a_log_error(line: bytes) -> None:
     try:

@@ -62,23 +62,6 @@ def test_any_log_fits_the_schema(events: list[Any]) -> None:
 COMMON = {"id": 3, "timestamp": "2026-01-01T00:00:00Z", "source": "agent"}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        {**COMMON, "kind": "think"},
-        {**COMMON, "kind": "think", "content": 7},
-        {**COMMON, "kind": "cmd_output", "exit_code": "none"},
-        {**COMMON, "kind": "agent_state_changed", "state": "asleep"},
-        {**COMMON, "source": "moon", "kind": "null"},
-        {**COMMON},
-        {"kind": "null"},
-        [],
-    ],
-)
-def test_the_schema_refuses_invalid_events(line: Any) -> None:
-    assert not VALIDATOR.is_valid(line)
-
-
 def test_the_schema_allows_unknown_kinds_and_fields() -> None:
     VALIDATOR.validate({**COMMON, "kind": "from_the_future", "anything": [1]})
     reply = {"model": "m", "new": 1, "tokens": {"input": 1, "newer": 2}}

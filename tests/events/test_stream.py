@@ -10,7 +10,6 @@ from resolver.events.actions import CmdRun, McpCall, Think
 from resolver.events.lifecycle import Warned
 from resolver.events.log import (
     MAX_NESTING_DEPTH,
-    MAX_TEXT_LENGTH,
     Event,
     make_storable,
     read_log,
@@ -127,12 +126,6 @@ def test_what_is_nested_deeper_than_can_be_written_is_cut(wrap) -> None:
     kept = next(depth for depth in range(MAX_NESTING_DEPTH, 0, -1) if "innermost" in stored(depth))
     assert MAX_NESTING_DEPTH - kept <= 2, "the event and its arguments are levels too"
     assert "nested too deeply" in stored(kept + 1) and "nested too deeply" not in stored(kept)
-
-
-@pytest.mark.parametrize("excess", [0, 1, 7])
-def test_a_text_of_the_longest_length_is_kept_and_what_exceeds_it_is_counted(excess: int) -> None:
-    found = make_storable(Think(content="x" * (MAX_TEXT_LENGTH + excess))).content
-    assert found == "x" * MAX_TEXT_LENGTH + (f"[cut: {excess} characters]" if excess else "")
 
 
 def test_an_unsubscribed_subscriber_is_not_called_even_for_queued_events() -> None:
