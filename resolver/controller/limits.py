@@ -78,63 +78,45 @@ def limit_warning(state: State, now: datetime) -> Warned | None:
     limit that was extended is warned about again.
     """
     limits = state.limits
-    is_almost_used: dict[LimitKind, bool] = {
-        "budget": state.priced >= (1 - WARNING_SHARE) * limits.max_budget,
-        "time": state.elapsed(now) >= (1 - WARNING_SHARE) * limits.max_time,
-    }
-    due_warnings = [
-        (f"limit:{limit}", limit) for limit, is_near in is_almost_used.items() if is_near
-    ]
-    if about := _iterations_warning(state):
-        due_warnings.insert(0, (about, "iterations"))
-    for about, limit in due_warnings:
+    left = limits.max_iterations - state.iterations
+    early = math.ceil(WARNING_SHARE * limits.max_iterations)
+    due: list[tuple[str, LimitKind]] = []
+    # A run with few iterations gets only one warning about them, and none at its first replies.
+    is_beginning = state.iterations <= LAST_WARNING_ITERATIONS
+    if not is_beginning and 0 < left <= max(early, LAST_WARNING_ITERATIONS):
+        is_last = left <= LAST_WARNING_ITERATIONS < early
+        due.append((LAST_WARNING if is_last else "limit:iterations", "iterations"))
+    if state.priced >= (1 - WARNING_SHARE) * limits.max_budget:
+        due.append(("limit:budget", "budget"))
+    if state.elapsed(now) >= (1 - WARNING_SHARE) * limits.max_time:
+        due.append(("limit:time", "time"))
+    for about, limit in due:
         if about not in state.warned:
             message = render(
                 "agent/limit_warning.md.j2",
                 limit=limit,
                 is_last=about == LAST_WARNING,
-                steps_left=limits.max_iterations - state.iterations,
+                steps_left=left,
             )
             return Warned(about=about, message=message.strip(), to_agent=True)
     return None
-
-
-def _iterations_warning(state: State) -> str | None:
-    """Return the `Warned.about` of the warning that is due for the iterations, None if none is.
-
-    A run with few iterations gets only one warning, and none at its first replies.
-    """
-    remaining = state.limits.max_iterations - state.iterations
-    warning_threshold = math.ceil(WARNING_SHARE * state.limits.max_iterations)
-    if state.iterations <= LAST_WARNING_ITERATIONS or not 0 < remaining <= max(
-        warning_threshold, LAST_WARNING_ITERATIONS
-    ):
-        return None
-    return (
-        LAST_WARNING
-        if remaining <= LAST_WARNING_ITERATIONS < warning_threshold
-        else "limit:iterations"
-    )
 
 
 def extend_limits(
     limits: RunLimits, extension: Extension, max_limits: RunLimits | None
 ) -> RunLimits:
     """Return the limits plus `extension`, at most `max_limits` and never less than `limits`."""
-    extended = RunLimits(
-        max_iterations=limits.max_iterations + max(0, extension.iterations),
-        max_budget=limits.max_budget + max(0.0, extension.budget),
-        max_time=limits.max_time + max(0.0, extension.time),
-    )
-    if max_limits is None:
-        return extended
-    return RunLimits(
-        max_iterations=max(
-            limits.max_iterations, min(extended.max_iterations, max_limits.max_iterations)
-        ),
-        max_budget=max(limits.max_budget, min(extended.max_budget, max_limits.max_budget)),
-        max_time=max(limits.max_time, min(extended.max_time, max_limits.max_time)),
-    )
+    requested = {
+        "max_iterations": extension.iterations,
+        "max_budget": extension.budget,
+        "max_time": extension.time,
+    }
+    extended = {}
+    for name, more in requested.items():
+        current = getattr(limits, name)
+        most = getattr(max_limits, name) if max_limits else math.inf
+        extended[name] = max(current, min(current + more, most))
+    return RunLimits(**extended)
 
 
 def extension_between(before: RunLimits, after: RunLimits) -> Extension:

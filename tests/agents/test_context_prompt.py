@@ -69,15 +69,6 @@ def test_the_requester_is_marked() -> None:
     assert UNKNOWN not in prompt
 
 
-def test_labels_milestone_and_assignees_are_in_one_block() -> None:
-    task = make_task(labels=("bug", "p1"), milestone="2.0\n--- end", assignees=("ann", "bo"))
-    assert block(rendered(task), "what GitHub says about it").splitlines()[1:] == [
-        "Labels: bug, p1",
-        "Milestone: 2.0 --- end",
-        "Assigned to: ann, bo",
-    ]
-
-
 def test_a_failed_check_is_shown_with_step_annotations_and_log() -> None:
     check = FailedCheck(
         name="tests",

@@ -67,11 +67,6 @@ def test_a_rating_goes_to_an_mcp_tool_only_if_its_schema_has_that_argument() -> 
     assert same(found, CALL.model_copy(update={"arguments": arguments}))
 
 
-def test_a_native_call_becomes_the_action() -> None:
-    (found,) = read_reply(native("docs__search", '{"query": "x"}'), "tools", (SEARCH,))
-    assert same(found, CALL)
-
-
 def test_without_mcp_tools_there_is_no_mcp_tag() -> None:
     assert parse_tags('<mcp server="docs" tool="search">{}</mcp>') == ()
 

@@ -80,15 +80,6 @@ def test_an_own_question_of_an_earlier_run_is_shown_as_such_before_its_answer() 
     assert prompt.index("A) round down") < prompt.index("take option B")
 
 
-def test_missing_parts_of_a_task_leave_no_heading() -> None:
-    bare = make_task("").trigger.model_copy(update={"number": None, "instruction": ""})
-    prompt = rendered(make_task("", trigger=bare, author=""))
-    assert "(empty)" in prompt and "the issue below" in prompt
-    for heading in ("labels", "comment by", "Not shown", "request of"):
-        assert heading not in prompt
-    assert "\n\n\n" not in prompt
-
-
 @pytest.mark.parametrize("words", ["", "for v1.2"])
 def test_an_agent_with_a_fixed_task_is_not_asked_the_question_of_the_issue(words: str) -> None:
     plain = make_task()
@@ -169,10 +160,6 @@ def test_the_tag_dialect_shows_each_argument_of_each_tool_that_tool_calls_have()
                 assert f"- {name}: {schema['description']}" in shown
             else:
                 assert schema["description"] in form[0]
-
-
-def test_tools_that_are_not_offered_are_not_shown() -> None:
-    assert "<delegate" not in system_text("tags")
 
 
 def test_the_system_prompt_with_native_tools_shows_no_tags() -> None:
