@@ -32,12 +32,11 @@ MAX_REPLY_LENGTH = 6_000
 """Maximum length of the agent's text, in UTF-16 units."""
 
 
-def thread_reply(report: Report, reply: ThreadReply, link: str | None, *, resolved: bool) -> str:
+def thread_reply(report: Report, reply: ThreadReply, link: str | None) -> str:
     """Return the text of the reply.
 
     `link` is the page of the commit that was added to the pull request. It is None if there is
-    none: the change then is in a separate pull request, or was not published. `resolved` says that
-    the thread was marked as resolved after the request.
+    none: the change then is in a separate pull request, or was not published.
     """
     number, patch = report.trigger.number, report.patch
     other_pull_url = report.pull_request.url if report.pull_request and not link else ""
@@ -53,7 +52,6 @@ def thread_reply(report: Report, reply: ThreadReply, link: str | None, *, resolv
         commit=commit[:12],
         link=safe(link or ""),
         other_pull_request=safe(other_pull_url or ""),
-        resolved=resolved,
     )
 
 
@@ -149,8 +147,7 @@ class ThreadReplyWriter:
         requested_thread, marker = reply.thread.thread, marker_of(self._report, reply)
         if marker in earlier_replies:
             return earlier_replies[marker]
-        is_newly_resolved = thread.is_resolved and not requested_thread.is_resolved
-        body = thread_reply(self._report, reply, self._link, resolved=is_newly_resolved)
+        body = thread_reply(self._report, reply, self._link)
         root_id = thread.shown_comments[0].id if thread.shown_comments else requested_thread.root
         return write_once(
             self._access,
