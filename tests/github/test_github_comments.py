@@ -45,14 +45,10 @@ def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue
     forge = forge_for(github)
     apart = forge.progress_writer()
     comment_id = apart.write_progress(progress(issue), None)
-    assert (
-        apart.write_progress(progress(issue, iterations=3, max_iterations=9), comment_id)
-        == comment_id
-    )
+    later = progress(issue, iterations=3, max_iterations=9)
+    assert apart.write_progress(later, comment_id) == comment_id
     [body] = bodies(issue)
-    assert (
-        "Change the code: 3 of at most 9 iterations" in body and "- [ ] Change the code: 3" in body
-    )
+    assert "- [ ] Change the code: 3 of at most 9 iterations" in body
     assert ending_of(body, trigger_on(issue).key) is None
     assert forge.find_publication(trigger_on(issue)) is None
     forge.comment(report_on(issue, progress_comment_id=comment_id))
@@ -98,9 +94,8 @@ def test_a_run_has_died_when_its_job_is_over(
     words = {"message": "Resource not accessible by integration"}
     body = words if isinstance(answer, int) else {"id": 123, **answer}
     github.fail_next("GET", r"/actions/runs/123$", status, body=body)
-    assert forge.run_comments.close_comments_of_killed_runs(issue.number, NOW, "@agent") == int(
-        dies
-    )
+    closed = forge.run_comments.close_comments_of_killed_runs(issue.number, NOW, "@agent")
+    assert closed == int(dies)
     [result] = bodies(issue)
     assert ("**ended unexpectedly**" in result and "/octo/demo/actions/runs/123)" in result) is dies
     assert is_of_run(result, trigger_on(issue).key)
@@ -111,18 +106,9 @@ def test_without_a_job_a_run_has_died_when_its_time_is_over(
 ) -> None:
     comments = forge_for(github).run_comments
     comments.write_progress(progress(issue, job=""), None)
-    assert (
-        comments.close_comments_of_killed_runs(issue.number, NOW + timedelta(hours=3), "@agent")
-        == 0
-    )
-    assert (
-        comments.close_comments_of_killed_runs(issue.number, NOW + timedelta(hours=5), "@agent")
-        == 1
-    )
-    assert (
-        comments.close_comments_of_killed_runs(issue.number, NOW + timedelta(hours=6), "@agent")
-        == 0
-    )
+    for hours, closed in ((3, 0), (5, 1), (6, 0)):
+        now = NOW + timedelta(hours=hours)
+        assert comments.close_comments_of_killed_runs(issue.number, now, "@agent") == closed
     [result] = bodies(issue)
     assert "**ended unexpectedly**" in result and "Log of the run" not in result
 
@@ -155,9 +141,8 @@ def test_a_forged_marker_has_no_effect(github: GitHubServer, issue: Issue) -> No
     [forged] = bodies(issue)
     issue.comments.clear()
     github.add_comment(issue, forged, "mallory")
-    assert (
-        comments.close_comments_of_killed_runs(issue.number, NOW + timedelta(days=1), "@agent") == 0
-    )
+    later = NOW + timedelta(days=1)
+    assert comments.close_comments_of_killed_runs(issue.number, later, "@agent") == 0
     comment_id = comments.write_progress(progress(issue), None)
     assert len(issue.comments) == 2 and issue.comments[-1].id == comment_id
 

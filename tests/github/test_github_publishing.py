@@ -136,29 +136,19 @@ def test_the_publication_of_an_earlier_run_is_found(github: GitHubServer, issue:
     pull = forge.open_pull_request(report_on(issue), BRANCH)
     url = forge.comment(report_on(issue, pull_request=pull))
     found = forge_for(github).find_publication(trigger_on(issue))
-    assert found is not None
-    assert found.repeated
-    assert found.comment_url == url
-    assert found.branch == BRANCH
+    assert found is not None and found.repeated and found.pull_request is not None
+    assert (found.comment_url, found.branch) == (url, BRANCH)
     assert found.commit == github.repository(NAME).git.tip(BRANCH)
-    assert found.pull_request is not None
     assert found.pull_request.number == pull.number
 
 
-def test_a_run_that_died_before_its_comment_is_found_without_one(
-    github: GitHubServer, issue: Issue
+@pytest.mark.parametrize("has_comment", [False, True])
+def test_a_run_without_a_comment_about_its_pull_request_is_found_without_one(
+    github: GitHubServer, issue: Issue, has_comment: bool
 ) -> None:
     forge_for(github).open_pull_request(report_on(issue), BRANCH)
-    found = forge_for(github).find_publication(trigger_on(issue))
-    assert found is not None
-    assert found.comment_url is None
-
-
-def test_a_final_comment_that_knows_nothing_of_the_pull_request_is_to_be_written_again(
-    github: GitHubServer, issue: Issue
-) -> None:
-    forge_for(github).open_pull_request(report_on(issue), BRANCH)
-    assert forge_for(github).comment(report_on(issue))
+    if has_comment:
+        assert forge_for(github).comment(report_on(issue))
     found = forge_for(github).find_publication(trigger_on(issue))
     assert found is not None and found.pull_request is not None
     assert found.comment_url is None

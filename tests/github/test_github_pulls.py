@@ -2,7 +2,6 @@
 
 import copy
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from resolver.models.pull_request import (
 )
 from resolver.models.run import Command, Task, Trigger
 from tests.github import reports
-from tests.github.test_github_reading import BOT, NAME, forge_for, triggered
+from tests.github.test_github_reading import BOT, NAME, ask, forge_for, triggered
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 
@@ -38,30 +37,16 @@ def pull(github: GitHubServer) -> Issue:
     return github.create_pull(NAME, "work", "Say thirty", "So it is.", author="mallory")
 
 
-MakeRequest = Callable[..., Trigger]
-
-
-@pytest.fixture
-def make_request(github: GitHubServer, pull: Issue) -> MakeRequest:
-    def ask(body: str = "@agent review") -> Trigger:
-        github.advance(10)
-        return triggered(github, github.add_comment(pull, body, "alice"))
-
-    return ask
-
-
 def read(github: GitHubServer, trigger: Trigger) -> tuple[Task, PullRequestContext]:
     task = forge_for(github).read(trigger)
     assert task.pull is not None
     return task, task.pull
 
 
-def test_the_context_of_a_pull_request_is_read(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
+def test_the_context_of_a_pull_request_is_read(github: GitHubServer, pull: Issue) -> None:
     assert pull.pull is not None
     pull.pull.draft = True
-    task, found = read(github, make_request())
+    task, found = read(github, ask(github, pull))
     assert (task.title, task.body, task.base_branch) == ("Say thirty", "So it is.", "main")
     assert (found.number, found.head_branch, found.base_branch) == (pull.number, "work", "main")
     assert found.head == github.repository(NAME).git.tip("work")
@@ -69,9 +54,7 @@ def test_the_context_of_a_pull_request_is_read(
     assert (found.author, found.association, found.moved) == ("mallory", "NONE", "")
 
 
-def test_threads_are_read_page_by_page_with_their_state(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
+def test_threads_are_read_page_by_page_with_their_state(github: GitHubServer, pull: Issue) -> None:
     first = github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
     github.add_review_comment(pull, "a.py", 30, "Because.", "alice", in_reply_to=first)
     for n in range(59):
@@ -79,7 +62,7 @@ def test_threads_are_read_page_by_page_with_their_state(
     github.add_review(pull, "draft", "eve", "PENDING")
     for n in range(51):
         github.add_review(pull, f"review {n}", "eve")
-    _, found = read(github, make_request())
+    _, found = read(github, ask(github, pull))
     assert len(found.threads) == 60
     assert [w.body for w in found.threads[0].comments] == ["Why?", "Because."]
     assert [t.is_resolved for t in found.threads[:4]] == [False, True, False, True]
@@ -87,12 +70,10 @@ def test_threads_are_read_page_by_page_with_their_state(
     assert len([r for r in github.requests if r.kind == "graphql"]) == 3, "and two further pages"
 
 
-def test_resolvers_own_threads_are_recognized(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
+def test_resolvers_own_threads_are_recognized(github: GitHubServer, pull: Issue) -> None:
     github.add_review_comment(pull, "a.py", 30, "It is thirty.", BOT)
     github.add_review(pull, "ours", BOT)
-    _, found = read(github, make_request())
+    _, found = read(github, ask(github, pull))
     assert [t.comments[0].author for t in found.threads] == [BOT]
     assert found.reviews == ()
 
@@ -123,29 +104,27 @@ def test_resolvers_markers_are_not_reported_as_hidden_text(
     ("command", "verb"), [(Command.REVIEW, "reviewed"), (Command.UPDATE, "updated")]
 )
 def test_what_only_a_pull_request_can_get_is_refused_on_an_issue(
-    github: GitHubServer, make_request: MakeRequest, command: Command, verb: str
+    github: GitHubServer, pull: Issue, command: Command, verb: str
 ) -> None:
     issue = github.create_issue(NAME, "It breaks", "x", author="mallory")
-    trigger = make_request().model_copy(update={"number": issue.number, "command": command})
+    trigger = ask(github, pull).model_copy(update={"number": issue.number, "command": command})
     with pytest.raises(Refused, match=f"only a pull request can be {verb}") as refused:
         forge_for(github).read(trigger)
     assert "pull request" in refused.value.next_step
 
 
-def test_a_base_changed_after_the_request_is_reported(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
-    task, _ = read(github, make_request().model_copy(update={"base": "release"}))
+def test_a_base_changed_after_the_request_is_reported(github: GitHubServer, pull: Issue) -> None:
+    task, _ = read(github, ask(github, pull).model_copy(update={"base": "release"}))
     expected = "its base branch was release at the time of the request"
     assert any(expected in line for line in task.left_out)
-    task, _ = read(github, make_request().model_copy(update={"base": "main"}))
+    task, _ = read(github, ask(github, pull).model_copy(update={"base": "main"}))
     assert not any("its base branch was" in line for line in task.left_out)
 
 
 def test_for_a_recreated_branch_the_seen_commit_is_unknown(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
+    github: GitHubServer, pull: Issue
 ) -> None:
-    trigger = make_request()
+    trigger = ask(github, pull)
     head = github.repository(NAME).git.tip("work")
     github.advance(20)
     made = {"before": "0" * 40, "after": head, "timestamp": "2099-01-01T00:00:00Z"}
@@ -155,11 +134,9 @@ def test_for_a_recreated_branch_the_seen_commit_is_unknown(
     assert (found.head, found.moved) == (head, NOT_KNOWN)
 
 
-def test_a_push_before_the_request_is_used(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
+def test_a_push_before_the_request_is_used(github: GitHubServer, pull: Issue) -> None:
     head = github.commit(NAME, "work", {"a.py": "x\n"})
-    trigger = make_request()
+    trigger = ask(github, pull)
     github.advance(20)
     github.add_comment(pull, "bump", "eve")
     _, found = read(github, trigger)
@@ -179,12 +156,11 @@ def test_a_push_before_the_request_is_used(
 def test_a_failed_query_is_reported_by_the_type_of_its_error(
     github: GitHubServer,
     pull: Issue,
-    make_request: MakeRequest,
     failure: dict[str, str],
     says: str,
     next_step: str,
 ) -> None:
-    trigger = make_request()
+    trigger = ask(github, pull)
     github.fail_next("POST", "/graphql$", 200, body={"errors": [failure]}, times=9)
     with pytest.raises(ForgeError) as caught:
         forge_for(github).read(trigger)
@@ -192,10 +168,8 @@ def test_a_failed_query_is_reported_by_the_type_of_its_error(
     assert next_step in f"{caught.value.what} {caught.value.next_step}"
 
 
-def test_an_item_that_the_token_may_not_see_is_left_out(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
-    trigger = make_request()
+def test_an_item_that_the_token_may_not_see_is_left_out(github: GitHubServer, pull: Issue) -> None:
+    trigger = ask(github, pull)
     github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
     read(github, trigger)
     answer = copy.deepcopy(next(r for r in github.requests if r.kind == "graphql").answer_document)
@@ -215,10 +189,8 @@ def rate_limited(github: GitHubServer, seconds: int, times: int) -> None:
     github.fail_next("POST", "/graphql$", 200, reset, {"errors": [error]}, times=times)
 
 
-def test_a_query_does_not_wait_for_a_distant_rate_limit(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
-    trigger = make_request()
+def test_a_query_does_not_wait_for_a_distant_rate_limit(github: GitHubServer, pull: Issue) -> None:
+    trigger = ask(github, pull)
     rate_limited(github, 3600, times=1)
     with pytest.raises(ForgeError, match="rate limit") as limited:
         forge_for(github).read(trigger)
@@ -276,13 +248,11 @@ def test_comments_go_into_the_text_if_one_of_them_is_refused(
     assert (done.placed, done.in_body) == (0, 2)
 
 
-def test_hidden_comments_on_the_code_are_not_read(
-    github: GitHubServer, pull: Issue, make_request: MakeRequest
-) -> None:
+def test_hidden_comments_on_the_code_are_not_read(github: GitHubServer, pull: Issue) -> None:
     github.add_review_comment(pull, "a.py", 30, "buy this", "eve").minimized = "spam"
     github.add_review_comment(pull, "a.py", 30, "why?", "eve").minimized = "resolved"
     github.add_review(pull, "and this", "eve").minimized = "off-topic"
-    task, found = read(github, make_request())
+    task, found = read(github, ask(github, pull))
     assert [words.body for thread in found.threads for words in thread.comments] == ["why?"]
     assert found.reviews == ()
     assert "2 comments hidden as spam, abuse or off-topic" in task.left_out

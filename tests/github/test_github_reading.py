@@ -1,6 +1,5 @@
 """Tests of reading issues as the requester saw them, over a real socket."""
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -43,18 +42,6 @@ def issue(github: GitHubServer) -> Issue:
     return github.create_issue(NAME, "It breaks", "Please **help**", author="mallory")
 
 
-@pytest.fixture
-def make_request(github: GitHubServer, issue: Issue) -> Callable[..., Trigger]:
-    """A comment of alice that asks, as the trigger that the event gives."""
-
-    def ask(body: str = "@agent fix it") -> Trigger:
-        github.advance(10)
-        comment = github.add_comment(issue, body, "alice")
-        return triggered(github, comment)
-
-    return ask
-
-
 def triggered(github: GitHubServer, comment: Comment) -> Trigger:
     found = parse_github_event(
         "issue_comment",
@@ -66,12 +53,16 @@ def triggered(github: GitHubServer, comment: Comment) -> Trigger:
     return found
 
 
-def test_the_task_contains_what_the_requester_saw(
-    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
-) -> None:
+def ask(github: GitHubServer, issue: Issue, body: str = "@agent fix it") -> Trigger:
+    """Return the trigger of a comment of alice that asks, as its event gives it."""
+    github.advance(10)
+    return triggered(github, github.add_comment(issue, body, "alice"))
+
+
+def test_the_task_contains_what_the_requester_saw(github: GitHubServer, issue: Issue) -> None:
     github.add_label(issue, "bug")
     github.add_comment(issue, "me too", "carol")
-    task = forge_for(github).read(make_request())
+    task = forge_for(github).read(ask(github, issue))
     assert (task.title, task.body, task.author) == ("It breaks", "Please **help**", "mallory")
     assert task.labels == ("bug",)
     assert [(c.author, c.body) for c in task.comments] == [
@@ -83,11 +74,9 @@ def test_the_task_contains_what_the_requester_saw(
     assert task.left_out == ()
 
 
-def test_later_texts_and_edits_are_left_out_and_named(
-    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
-) -> None:
+def test_later_texts_and_edits_are_left_out_and_named(github: GitHubServer, issue: Issue) -> None:
     early = github.add_comment(issue, "harmless", "mallory")
-    trigger = make_request()
+    trigger = ask(github, issue)
     github.edit_issue(issue, title="EVIL", body="EVIL")
     github.edit_comment(early, "EVIL")
     github.add_comment(issue, "EVIL", "mallory")
@@ -148,12 +137,10 @@ def test_a_later_comment_of_the_same_second_is_left_out(github: GitHubServer, is
     assert [c.body for c in task.comments] == ["before", "@agent fix"]
 
 
-def test_hidden_text_is_removed_and_named(
-    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
-) -> None:
+def test_hidden_text_is_removed_and_named(github: GitHubServer, issue: Issue) -> None:
     github.edit_issue(issue, title="Bre\u200baks", body="seen <!-- SECRET -->")
     github.add_comment(issue, "ok\U000e0041 <div hidden>SECRET</div>", "mallory")
-    task = forge_for(github).read(make_request())
+    task = forge_for(github).read(ask(github, issue))
     assert task.title == "Breaks"
     assert task.body == "seen"
     assert task.comments[0].body == "ok"
@@ -163,21 +150,19 @@ def test_hidden_text_is_removed_and_named(
 
 
 def test_resolvers_own_comments_are_not_shown_to_the_model(
-    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue
 ) -> None:
     github.add_comment(issue, "Resolver opened a pull request", BOT)
     github.add_comment(issue, "I am no bot", "resolver")
-    task = forge_for(github).read(make_request())
+    task = forge_for(github).read(ask(github, issue))
     assert [c.author for c in task.comments] == ["resolver", "alice"]
     assert task.left_out == ()
 
 
-def test_a_flood_of_later_comments_displaces_nothing(
-    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
-) -> None:
+def test_a_flood_of_later_comments_displaces_nothing(github: GitHubServer, issue: Issue) -> None:
     for number in range(330):
         github.add_comment(issue, f"early {number}", "carol")
-    trigger = make_request()
+    trigger = ask(github, issue)
     github.advance(10)
     for number in range(700):
         github.add_comment(issue, f"late {number}", "mallory")
@@ -189,11 +174,11 @@ def test_a_flood_of_later_comments_displaces_nothing(
 
 
 def test_of_a_huge_conversation_the_oldest_comments_are_not_read(
-    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
+    github: GitHubServer, issue: Issue
 ) -> None:
     for number in range(2_001):
         github.add_comment(issue, f"{number}", "carol")
-    task = forge_for(github).read(make_request())
+    task = forge_for(github).read(ask(github, issue))
     assert [comment.body for comment in task.comments[:1]] == ["2"]
     assert task.left_out == ("the oldest 2 comments",)
 
@@ -209,13 +194,11 @@ folded
 """
 
 
-def test_questions_of_resolver_are_shown_as_its_own(
-    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
-) -> None:
+def test_questions_of_resolver_are_shown_as_its_own(github: GitHubServer, issue: Issue) -> None:
     github.add_comment(issue, ASKED_BACK, BOT)
     github.add_comment(issue, ASKED_BACK, "mallory")
     github.add_comment(issue, ASKED_BACK.replace("waiting", "error"), BOT)
-    task = forge_for(github).read(make_request("@agent take B"))
+    task = forge_for(github).read(ask(github, issue, "@agent take B"))
     ours, forged, request = task.comments
     assert ours.body.startswith("Resolver stopped with **a question**: A, as in #1, or B?")
     assert "folded" not in ours.body
@@ -226,31 +209,25 @@ def test_questions_of_resolver_are_shown_as_its_own(
     assert not any("of Resolver" in line for line in task.left_out)
 
 
-def test_later_comments_of_resolver_are_not_shown(
-    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
-) -> None:
+def test_later_comments_of_resolver_are_not_shown(github: GitHubServer, issue: Issue) -> None:
     question = github.add_comment(issue, ASKED_BACK, BOT)
-    trigger = make_request("@agent take B")
+    trigger = ask(github, issue, "@agent take B")
     github.edit_comment(question, ASKED_BACK.replace("A, as", "C, as"))
     assert [c.is_ours for c in forge_for(github).read(trigger).comments] == [False]
 
 
-def test_comments_hidden_as_spam_are_not_read(
-    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
-) -> None:
+def test_comments_hidden_as_spam_are_not_read(github: GitHubServer, issue: Issue) -> None:
     for reason in ("spam", "abuse", "off-topic", "outdated", "resolved", ""):
         github.add_comment(issue, reason or "shown", "mallory").minimized = reason
-    task = forge_for(github).read(make_request())
+    task = forge_for(github).read(ask(github, issue))
     assert [c.body for c in task.comments] == ["outdated", "resolved", "shown", "@agent fix it"]
     assert task.left_out == ("3 comments hidden as spam, abuse or off-topic",)
 
 
-def test_long_texts_are_truncated_and_named(
-    github: GitHubServer, issue: Issue, make_request: Callable[..., Trigger]
-) -> None:
+def test_long_texts_are_truncated_and_named(github: GitHubServer, issue: Issue) -> None:
     for _ in range(12):
         github.add_comment(issue, "x" * 60_000, "mallory")
-    task = forge_for(github).read(make_request())
+    task = forge_for(github).read(ask(github, issue))
     assert sum(len(c.body) for c in task.comments) <= 200_000
     assert task.comments[-1].body == "@agent fix it"
     assert any("between the oldest and the newest" in line for line in task.left_out)
@@ -269,8 +246,8 @@ def test_the_command_line_reads_the_present_state(github: GitHubServer, issue: I
     assert task.left_out == ()
 
 
-def test_a_closed_issue_is_refused(github: GitHubServer, issue: Issue, make_request: Any) -> None:
-    trigger = make_request()
+def test_a_closed_issue_is_refused(github: GitHubServer, issue: Issue) -> None:
+    trigger = ask(github, issue)
     issue.state = "closed"
     with pytest.raises(ForgeError, match=f"{NAME}#{issue.number} is closed"):
         forge_for(github).read(trigger)

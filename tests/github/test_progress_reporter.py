@@ -204,19 +204,10 @@ def test_the_verdict_stays_until_the_agent_works_again() -> None:
     log.add(StageCompleted(stage="change"))
     until(lambda: board.written and board.written[-1].worked)
     assert not board.written[-1].verifying, "no check has been executed yet"
-    execution = CheckExecution(exit_code=1, seconds=2.0)
-    log.add(
-        CheckExecuted(
-            key="k", name="pytest", command="pytest", at="head", tree="t", execution=execution
-        )
-    )
-    evidence = VerificationEvidence(
-        verdict="not_verified",
-        reason="regression",
-        reproduction=("test_a",),
-        checks=(),
-        review=(),
-    )
+    check = {"key": "k", "name": "pytest", "command": "pytest", "at": "head", "tree": "t"}
+    log.add(CheckExecuted(**check, execution=CheckExecution(exit_code=1, seconds=2.0)))
+    why = {"verdict": "not_verified", "reason": "regression", "reproduction": ("test_a",)}
+    evidence = VerificationEvidence(**why, checks=(), review=())
     log.add(VerificationCompleted(tree="t", evidence=evidence))
     log.add(AgentStateChanged(state=RunState.FINISHED))
     log.add(StageCompleted(stage="published"))

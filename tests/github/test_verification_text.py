@@ -133,20 +133,10 @@ def test_a_broken_test_is_named_in_the_alert_alone() -> None:
 
 def test_names_and_outputs_from_a_sandbox_are_escaped() -> None:
     hostile = "x`|<script> @octocat #1\n| a | [b](http://evil.example) ```"
+    names = dict.fromkeys(("broken", "missing", "reproduction"), (hostile,))
     failing = CheckExecution(exit_code=1, seconds=1.0, output=hostile)
-    check = (
-        reports.verification()
-        .checks[0]
-        .model_copy(
-            update={
-                "command": hostile,
-                "head": failing,
-                "broken": (hostile,),
-                "missing": (hostile,),
-                "reproduction": (hostile,),
-            }
-        )
-    )
+    update = {"command": hostile, "head": failing, **names}
+    check = reports.verification().checks[0].model_copy(update=update)
     verified = reports.verification(verdict="not_verified", reason="regression", checks=(check,))
     text = body(verified)
     assert is_closed(text)
