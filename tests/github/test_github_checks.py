@@ -6,7 +6,7 @@ import pytest
 
 from resolver.models.issue_context import Annotation
 from resolver.models.run import Task, Trigger, TriggerKind
-from tests.github.test_github_reading import BOT, NAME, forge_for, triggered
+from tests.github.test_github_reading import BOT, NAME, ask, forge_for, triggered
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 
@@ -98,8 +98,7 @@ def test_only_the_newest_attempt_that_had_ended_at_the_request_counts(
     github.end_check(NAME, head, "broken", "success", suite=2)
     github.advance(5)
     github.end_check(NAME, head, "broken", "failure", suite=2)
-    github.advance(10)
-    trigger = triggered(github, github.add_comment(pull, "@agent review", "alice"))
+    trigger = ask(github, pull, "@agent review")
     github.end_check(NAME, head, "broken", "success", suite=2)
     github.end_check(NAME, head, "late", "failure")
     github.end_status(NAME, head, "late", "failure")

@@ -12,25 +12,24 @@ from resolver.github.context.pictures import MAX_BYTES, PictureHosts
 from resolver.github.github_forge import GitHubForge
 from resolver.models.issue_context import Picture
 from resolver.models.run import Task
-from tests.github.test_github_reading import NAME, forge_for, triggered
+from tests.github.test_github_reading import NAME, ask, forge_for, issue
 from tests.github.test_image_head import png
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.github_server.uploads import FILES, File
 from tests.parts.wsgi import serve
 
+__all__ = ["issue"]
+
 PNG = png(8, 6) + bytes(100)
 
 
-@pytest.fixture
-def issue(github: GitHubServer) -> Issue:
-    github.world.files_host = f"localhost:{github.port}"
-    github.create_repository(NAME, files={"a.py": "x\n"})
-    github.grant("alice", NAME, "write")
-    return github.create_issue(NAME, "It breaks", "", author="mallory")
-
-
 Read = Callable[..., Task]
+
+
+@pytest.fixture(autouse=True)
+def files_host(github: GitHubServer) -> None:
+    github.world.files_host = f"localhost:{github.port}"
 
 
 @pytest.fixture
@@ -39,9 +38,7 @@ def read(github: GitHubServer, issue: Issue) -> Read:
 
     def reading(body: str) -> Task:
         github.edit_issue(issue, body=body)
-        github.advance(10)
-        trigger = triggered(github, github.add_comment(issue, "@agent fix it", "alice"))
-        return forge(github).read(trigger)
+        return forge(github).read(ask(github, issue))
 
     return reading
 
@@ -81,8 +78,7 @@ def test_the_token_is_sent_only_to_github(github: GitHubServer, issue: Issue, re
     """A picture's address redirects to another host: the token is not sent there."""
     shown = url(github, PNG)
     github.edit_issue(issue, body=f"![a]({shown})")
-    github.advance(10)
-    trigger = triggered(github, github.add_comment(issue, "@agent fix it", "alice"))
+    trigger = ask(github, issue, "@agent fix it")
     github.edit_issue(issue, body="gone by now")
     assert only(forge(github).read(trigger)).kind == "png"
     first, second = asked_for(github)
@@ -173,8 +169,7 @@ def test_the_number_and_total_size_of_pictures_are_limited(
 def test_a_picture_of_a_later_comment_is_not_fetched(github: GitHubServer, issue: Issue) -> None:
     early = f"{github.server_url}{github.upload(PNG)}"
     github.add_comment(issue, f"see ![a]({early})", "carol")
-    github.advance(10)
-    trigger = triggered(github, github.add_comment(issue, "@agent fix it", "alice"))
+    trigger = ask(github, issue, "@agent fix it")
     github.add_comment(issue, f"![b]({github.server_url}{github.upload(PNG)})", "mallory")
     task = forge(github).read(trigger)
     assert only(task).where == "in a comment of carol"
@@ -260,7 +255,6 @@ def test_the_end_of_a_long_file_is_kept(github: GitHubServer) -> None:
 
 
 def test_pictures_of_reviews_and_of_comments_on_the_code_are_read(github: GitHubServer) -> None:
-    github.world.files_host = f"localhost:{github.port}"
     github.create_repository(NAME, files={"a.py": "1\n"})
     github.grant("alice", NAME, "write")
     github.commit(NAME, "work", {"a.py": "2\n"})
@@ -268,8 +262,7 @@ def test_pictures_of_reviews_and_of_comments_on_the_code_are_read(github: GitHub
     shown = [f"{github.server_url}{github.upload(PNG)}" for _ in range(2)]
     github.add_review_comment(pull, "a.py", 1, f"![EVIL]({shown[0]}) why?", "eve")
     github.add_review(pull, f"so ![b]({shown[1]})", "eve")
-    github.advance(10)
-    trigger = triggered(github, github.add_comment(pull, "@agent review", "alice"))
+    trigger = ask(github, pull, "@agent review")
     task = forge(github).read(trigger)
     assert task.pull is not None
     assert task.pull.threads[0].comments[0].body == "[picture 1] why?"

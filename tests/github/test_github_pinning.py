@@ -9,7 +9,7 @@ from resolver.github.events.parse import parse_github_event
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Trigger
 from tests.github.test_github_pulls import TEXT, pull, read
-from tests.github.test_github_reading import BOT, NAME, forge_for, triggered
+from tests.github.test_github_reading import BOT, NAME, ask, forge_for, triggered
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 
@@ -31,8 +31,7 @@ def test_later_pushes_are_never_used(github: GitHubServer) -> None:
     """Code is pushed to a pull request after the request: the requested commit is used."""
     made = forked(github)
     seen = github.repository("zoe/demo").git.tip("work")
-    github.advance(10)
-    trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
+    trigger = ask(github, made, "@agent fix")
     github.advance(10)
     for n in range(99):
         github.commit("zoe/demo", "work", {"a.py": f"evil {n}\n"})

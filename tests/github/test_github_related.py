@@ -4,7 +4,7 @@ import pytest
 
 from resolver.models.issue_context import Reference
 from resolver.models.run import Task, Trigger
-from tests.github.test_github_reading import NAME, ask, forge_for, triggered
+from tests.github.test_github_reading import NAME, ask, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 
@@ -91,8 +91,7 @@ def test_an_issue_that_a_pull_request_closes_is_shown_once(
 ) -> None:
     github.commit(NAME, "work", {"a.py": "y\n"})
     pull = github.create_pull(NAME, "work", "A fix", f"Fixes #{issue.number}", author="mallory")
-    github.advance(10)
-    trigger = triggered(github, github.add_comment(pull, "@agent review", "alice"))
+    trigger = ask(github, pull, "@agent review")
     task, found = read(github, trigger)
     assert task.pull is not None
     assert [closed.number for closed in task.pull.closes] == [issue.number]

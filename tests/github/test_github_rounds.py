@@ -11,26 +11,19 @@ from resolver.github.text.markers import is_thread_reply, thread_marker
 from resolver.models.pull_request import AnsweredThreads, ThreadReply, ThreadRequest
 from resolver.models.run import Command, Trigger, TriggerKind
 from tests.github import reports
+from tests.github.test_github_pulls import pull
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue, Review, ReviewComment
 
-TEXT = "".join(f"{n}\n" for n in range(1, 61))
+__all__ = ["pull"]
+
 COMMIT = "c" * 40
 
 
 @pytest.fixture
-def pull(github: GitHubServer) -> Issue:
-    github.create_repository(NAME, {"a.py": TEXT})
-    github.grant("alice", NAME, "write")
-    github.commit(NAME, "work", {"a.py": TEXT.replace("30\n", "thirty\n")}, "Say thirty")
-    made = github.create_pull(NAME, "work", "Say thirty", "So it is.", author="mallory")
-    github.advance(5)
-    return made
-
-
-@pytest.fixture
 def review(github: GitHubServer, pull: Issue) -> Review:
+    github.advance(5)
     lines = tuple(("a.py", n, f"@agent change {n}") for n in (28, 30, 31))
     made = github.add_review(pull, "", "alice", comments=lines)
     github.advance(5)
