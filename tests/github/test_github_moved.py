@@ -1,7 +1,6 @@
 """Tests of repositories that were renamed or transferred: GitHub redirects, with 301 and 307."""
 
 from datetime import timedelta
-from typing import Any
 
 import pytest
 
@@ -11,12 +10,12 @@ from resolver.github.client.app import AppAccess, AppKey, InstallationTokens
 from resolver.github.comments.progress import RunProgress
 from resolver.github.github_forge import GitHubForge
 from tests.github import reports
-from tests.github.test_github_reading import NAME, forge_for, issue, make_request
+from tests.github.test_github_reading import NAME, ask, forge_for, issue
 from tests.parts.clock import PassingTime
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 
-__all__ = ["issue", "make_request"]
+__all__ = ["issue"]
 
 NEW_NAME = "octo/renamed"
 LISTED = [f"{number}" for number in range(120)]
@@ -28,9 +27,9 @@ def comments_of(forge: GitHubForge, number: int) -> list[str]:
 
 @pytest.mark.parametrize("new_name", [NEW_NAME, "other/demo"])
 def test_what_is_written_during_a_run_is_written_to_the_present_repository(
-    github: GitHubServer, issue: Issue, make_request: Any, new_name: str
+    github: GitHubServer, issue: Issue, new_name: str
 ) -> None:
-    trigger = make_request()
+    trigger = ask(github, issue)
     forge = forge_for(github)
     progress = RunProgress(
         trigger=trigger, run="run-1", since=trigger.at, until=trigger.at + timedelta(hours=1)
@@ -57,9 +56,9 @@ def test_a_list_is_read_with_its_parameters(github: GitHubServer, issue: Issue) 
 
 
 def test_a_request_under_the_old_name_ends_with_the_new_one(
-    github: GitHubServer, issue: Issue, make_request: Any
+    github: GitHubServer, issue: Issue
 ) -> None:
-    trigger = make_request()
+    trigger = ask(github, issue)
     github.move_repository(NAME, NEW_NAME)
     with pytest.raises(ForgeError, match=f"{NAME} has moved to {NEW_NAME}") as moved:
         forge_for(github).read(trigger)
