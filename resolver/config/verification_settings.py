@@ -62,7 +62,7 @@ class DeclaredCheck(BaseModel):
     )
     services: dict[ServiceName, DeclaredService] = Field(default={}, max_length=MAX_SERVICES)
     report: str = Field(default="", max_length=1_000)
-    report_format: ReportFormat = ""
+    report_format: ReportFormat | None = None
 
     @field_validator("name", "command")
     @classmethod

@@ -29,8 +29,8 @@ TreeName = Literal["base", "base_with_tests", "head", "head_with_base_tests"]
 - head_with_base_tests: the change with the base's test files and test configuration.
 """
 
-ReportFormat = Literal["", "junit", "go-json", "cargo", "jest-json"]
-"""The format of a test report; "" if the check has none, so that only its exit code counts.
+ReportFormat = Literal["junit", "go-json", "cargo", "jest-json"]
+"""The format of a test report.
 
 - junit: JUnit XML, https://github.com/testmoapp/junitxml
 - go-json: the lines of `go test -json`, https://pkg.go.dev/cmd/test2json
@@ -96,6 +96,7 @@ class ProjectCheck(FrozenModel):
     paths: globs; the check is relevant if a changed file matches one. Empty for every change.
     report: glob of the report files, relative to the repository's root or absolute; "" if the
         report is the command's output, or if there is none.
+    report_format: None if there is no report, so that only the exit code counts.
     environment: variables that the command is executed with, in addition to the sandbox's.
     files: texts of files that are in the tree while the command is executed, by path.
     services: the services that are started for the check.
@@ -111,7 +112,7 @@ class ProjectCheck(FrozenModel):
     timeout_seconds: float | None = None
     paths: tuple[str, ...] = ()
     report: str = ""
-    report_format: ReportFormat = ""
+    report_format: ReportFormat | None = None
     environment: dict[str, str] = Field(default_factory=dict)
     files: dict[str, str] = Field(default_factory=dict)
     services: tuple[CheckService, ...] = ()

@@ -26,7 +26,7 @@ _READERS: Mapping[str, Callable[[str, str, CaseCollector], None]] = {
 
 
 def read_reports(
-    report_format: ReportFormat,
+    report_format: ReportFormat | None,
     files: Mapping[str, bytes],
     output: str,
     root: str,
@@ -38,7 +38,7 @@ def read_reports(
     """Return the test cases that the reports of a check name.
 
     Args:
-        report_format: Format of the reports; "" yields no cases.
+        report_format: Format of the reports; None yields no cases.
         files: The report files by path. If there are none, the output is the report.
         output: All that the command printed, stdout and stderr.
         root: Absolute path of the repository in the sandbox; paths below it become relative.
@@ -46,7 +46,7 @@ def read_reports(
         max_bytes, max_memory: What the files, and the cases in memory, may take. Larger reports
             have no cases.
     """
-    if not report_format:
+    if report_format is None:
         return ReportReading()
     if sum(map(len, files.values())) > max_bytes or len(output) > max_bytes:
         return ReportReading(complete=False)

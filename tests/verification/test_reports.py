@@ -215,7 +215,7 @@ def test_what_cannot_be_read_makes_the_report_incomplete(
 
 def test_a_missing_report_is_incomplete_and_no_format_is_none() -> None:
     assert read_reports("junit", {}, "all fine", "/repo") == ReportReading(complete=False)
-    assert read_reports("", {}, "all fine", "/repo") == ReportReading()
+    assert read_reports(None, {}, "all fine", "/repo") == ReportReading()
 
 
 def test_a_report_that_is_too_large_has_no_cases_rather_than_a_part_of_them() -> None:

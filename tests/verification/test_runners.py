@@ -85,7 +85,7 @@ def test_a_runner_is_asked_for_its_results(
 def test_what_cannot_be_asked_is_left_as_it_is(command: str, runner: str) -> None:
     result = instrument(check(command, runner or runner_of(command)), OUT)
     assert (result.command, result.environment) == (command, {})
-    assert (result.report, result.report_format) == ("", "")
+    assert (result.report, result.report_format) == ("", None)
 
 
 @pytest.mark.parametrize(
