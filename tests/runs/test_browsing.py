@@ -107,7 +107,7 @@ def test_a_page_reaches_neither_the_host_nor_the_metadata_address(
         model_endpoint.script(
             bash(SERVE),
             browse("navigate", url="http://127.0.0.1:8137/"),
-            browse("wait_for", time=3),
+            browse("wait_for", text="ended " * (len(targets) - 1) + "ended"),
             browse("snapshot"),
             browse("navigate", url="http://169.254.169.254/latest/meta-data/"),
             browse("navigate", url="file:///etc/passwd"),

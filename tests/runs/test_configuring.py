@@ -49,11 +49,6 @@ def test_what_is_wrong_in_the_repositorys_files_becomes_a_warning(tmp_path: Path
     assert ".agents/agents/bad.md:3" in agent and ".agents/skills/bad.md:3" in skill
 
 
-def test_work_starts_from_the_branch_of_the_settings(tmp_path: Path) -> None:
-    made = prepared(tmp_path, {".github/resolver.yml": "base_branch: develop\n"})
-    assert (made.workspace.branch, made.task.base_branch) == ("develop", "develop")
-
-
 def test_a_missing_base_branch_ends_the_run_with_the_setting_that_names_it(tmp_path: Path) -> None:
     with pytest.raises(WorkspaceError) as raised:
         prepared(tmp_path, {".github/resolver.yml": "base_branch: nowhere\n"})

@@ -86,22 +86,3 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
         comment.partition("\n")[0].endswith("ending=pull_request -->")
         and "Resolver opened" in comment
     )
-
-
-def test_a_refused_push_is_kept_and_published_by_a_comment(scenario: Scenario) -> None:
-    """Whole runs, because work that GitHub has refused once must not be lost."""
-    scenario.github.fail_next("*", r"git-receive-pack", 403, times=2)
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert done.exit_code == 1
-    [comment] = scenario.bot_comments()
-    assert "its token is **not allowed to push** it" in comment and "contents: write" in comment
-    assert not scenario.pulls() and scenario.token not in comment
-    assert b"a + b" in (done.output / "patch.diff").read_bytes()
-    asked = len(scenario.endpoint.requests)
-    done = scenario.action(
-        scenario.github.event_issue_comment(scenario.mention(text="@agent publish"))
-    )
-    assert done.exit_code == 0, done.stderr
-    assert len(scenario.endpoint.requests) == asked
-    assert len(scenario.pulls()) == 1 and "Resolver opened" in scenario.bot_comments()[-1]

@@ -3,17 +3,12 @@
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from resolver.agents.definitions import Definitions
 from resolver.config.settings import load_settings
 from resolver.events.lifecycle import ModelReplied, ServiceReplied, SystemPrompt
 from resolver.events.log import Event
 from resolver.events.state import State
-from resolver.models.pull_request import PullRequestContext
-from resolver.models.repository import Conventions
 from resolver.models.run import Completion
-from resolver.runs.execute import _render_task_prompt, _restore_start
+from resolver.runs.execute import _restore_start
 from tests.trace import sample
 
 OPENING = sample.started().model_copy(update={"id": 0, "agent": "counter"})
@@ -55,28 +50,3 @@ def test_a_resumed_log_keeps_agent_and_dialect_and_skips_the_replies_that_it_has
     settings, remaining = restored(OPENING, prompt, replied(2, "first"))
     assert (settings.agent, settings.model_options.dialect) == ("counter", "tags")
     assert remaining == ["0 run_started", "2 service_replied", "3 model_replied"]
-
-
-@pytest.mark.parametrize(
-    ("agent", "asked"),
-    [
-        ("CodeActAgent", "Work on pull request #12 "),
-        ("ReadOnlyAgent", "You are asked about pull request #12 "),
-        ("ReviewerAgent", "Review pull request #12 "),
-    ],
-)
-def test_the_first_message_on_a_pull_request_has_its_diff_and_what_its_agent_is_to_do(
-    agent: str, asked: str
-) -> None:
-    trigger = OPENING.task.trigger.model_copy(update={"number": 12, "is_pull_request": True})
-    pull = PullRequestContext(number=12, head="a" * 40, base_branch="main")
-    task = OPENING.task.model_copy(update={"trigger": trigger, "pull": pull})
-    workspace = SimpleNamespace(base="a" * 40, pull_diff=lambda show: show("    10 +x\u200b = 1"))
-    prepared: Any = SimpleNamespace(
-        task=task, conventions=Conventions(), agents=Definitions(), workspace=workspace
-    )
-    prompt = _render_task_prompt(
-        prepared, load_settings({"agent": agent}, {}), "/workspace", State()
-    )
-    assert prompt.startswith(asked)
-    assert "    10 +x[U+200B] = 1" in prompt

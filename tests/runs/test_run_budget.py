@@ -6,15 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from resolver.config.settings import Settings, load_settings
+from resolver.config.settings import load_settings
 from resolver.events.lifecycle import Resumed
 from resolver.events.run_log import RunLog
-from resolver.runs.pipeline import _limit_overrides, run_pipeline
+from resolver.runs.pipeline import _limit_overrides
 from resolver.runs.prepare import _within_budget
 from resolver.runs.reporting import build_report, max_extended_limits
 from resolver.runs.resuming.resume import change_limits
 from resolver.runs.stages import AcceptedRun, PreparedRun, StageValues
-from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import prepared_run, run_log, run_request
 from tests.trace import sample
 
@@ -54,16 +53,3 @@ def test_what_is_left_comes_on_top_of_what_the_log_has_cost(tmp_path: Path, log:
     assert max_extended_limits(cut).max_budget == pytest.approx(0.55), "no comment grants more"
     change_limits(log, _limit_overrides(cut, log))
     assert log.state.limits.max_budget == pytest.approx(0.55)
-
-
-def test_a_person_who_may_not_ask_learns_nothing_of_the_budget(tmp_path: Path) -> None:
-    asked: list[Settings] = []
-
-    def budget(settings: Settings) -> float:
-        asked.append(settings)
-        return 0.0
-
-    request = replace(run_request(tmp_path, LLM_MODEL="gpt-4o"), budget=budget)
-    result = run_pipeline(request, MemoryForge(tmp_path / "issue.md", level="read"), lambda _: None)
-    assert result.exit_code == 5 and not asked
-    assert result.failure is not None and "$" not in result.failure.what

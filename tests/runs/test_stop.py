@@ -196,7 +196,7 @@ def test_a_comment_ends_a_run_of_a_server(command: str, tmp_path: Path) -> None:
 def test_the_time_limit_ends_a_command(command_line: CommandLine, tmp_path: Path) -> None:
     checkout = make_checkout(tmp_path / "calc", FILES)
     model = script(command_line.folder, FIX, {"command": "sleep 3004", "timeout": 3600})
-    done = command_line.call_resolve(checkout, "--max-time", "5", **model)
+    done = command_line.call_resolve(checkout, "--max-time", "3", **model)
     assert done.exit_code == 4, done.stdout + done.stderr
     assert done.outcome["state"] == "limit"
     assert "+ $2" in (done.output / "patch.diff").read_text()

@@ -15,9 +15,7 @@ from resolver.runs.pipeline import _publish, _update_branch, _work_and_publish
 from resolver.runs.stages import ExecutedRun, PreparedRun, StageValues
 from tests.git.test_merge import Clone, Files
 from tests.github import reports
-from tests.parts.github import GitHubServer
 from tests.parts.memory_forge import MemoryForge
-from tests.publishing.test_moved_pull_request import NAME, Branch
 from tests.publishing.test_push_to_pull_request import ForgeWithPull
 from tests.runs.plain_values import prepared_run, run_log, run_request
 
@@ -99,26 +97,6 @@ def test_another_resolution_is_not_published(
     with pytest.raises(PolicyViolation) as refused:
         update.check(files, task_completed)
     assert problem in refused.value.what
-
-
-def test_an_update_that_somebody_else_has_made_is_reported_as_not_needed(
-    github: GitHubServer, tmp_path: Path
-) -> None:
-    branch = Branch(github, tmp_path)
-    main = str(github.commit(NAME, "main", {"new.py": "1\n"}))
-    builder = branch.builder({})
-    branch.rewrite(main, {"half.py": "1\n"})
-    prepared = prepared_run(
-        run_request(tmp_path),
-        builder.workspace,
-        task=builder.request.task,
-        settings=builder.request.settings,
-        update="clean_merge",
-    )
-    values = StageValues(prepared.request, prepared.settings).with_value(prepared)
-    *_, last = _update_branch(values, prepared, builder.forge)
-    assert last.publication.how == "unchanged"
-    assert last.outcome is not None and "nothing to merge" in last.outcome.message
 
 
 @pytest.mark.parametrize("kind", ["agent", "clean_merge"])
