@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 import pytest
 
@@ -56,18 +56,21 @@ def test_an_answer_and_a_review_need_no_change(
             assert _exit_code(values.with_value(executed)) == expected
 
 
-@pytest.mark.parametrize(("how", "expected"), [("new", 0), ("unchanged", 3), ("patch", 1)])
-def test_what_a_branch_has_already_is_no_change_and_a_patch_alone_is_a_failure(
-    values: StageValues, how: PublicationMethod, expected: int
-) -> None:
-    assert _exit_code(values.with_value(PublishedRun(Publication(how=how)))) == expected
-
-
-@pytest.mark.parametrize(("update", "expected"), [("up_to_date", 0), ("clean_merge", 0)])
-def test_an_update_without_an_agent_is_done_or_was_not_needed(
-    values: StageValues, update: Literal["up_to_date", "clean_merge"], expected: int
+@pytest.mark.parametrize(
+    ("how", "update", "expected"),
+    [
+        ("new", "agent", 0),
+        ("unchanged", "agent", 3),
+        ("patch", "agent", 1),  # a patch alone is a failure
+        ("new", "up_to_date", 0),
+        ("new", "clean_merge", 0),
+    ],
+)
+def test_the_publication_decides_unless_no_agent_was_needed(
+    values: StageValues, how: PublicationMethod, update: Any, expected: int
 ) -> None:
     assert values.prepared is not None
     values = values.with_value(replace(values.prepared, update=update))
-    executed = ExecutedRun(reports.outcome(), UNCHANGED)
-    assert _exit_code(values.with_value(executed)) == expected
+    patch = reports.patch() if update == "agent" else UNCHANGED
+    values = values.with_value(ExecutedRun(reports.outcome(), patch))
+    assert _exit_code(values.with_value(PublishedRun(Publication(how=how)))) == expected

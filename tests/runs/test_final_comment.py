@@ -46,42 +46,35 @@ def values(tmp_path: Path) -> StageValues:
     return executed_values(run_request(tmp_path))
 
 
-def test_the_report_of_the_comment_is_the_one_that_is_returned(
-    values: StageValues, tmp_path: Path
+@pytest.mark.parametrize(
+    ("is_published", "forge", "exit_code", "has_failed", "warns"),
+    [
+        (False, MemoryForge(), 0, False, False),
+        (False, RefusingForge(), ForgeError.exit_code, True, False),
+        # Published work remains, and the job's page is where its link is shown.
+        (True, RefusingForge(), ForgeError.exit_code, True, True),
+        # A locked conversation does not change how the run ended.
+        (False, RefusingForge(refusal="locked"), 0, False, True),
+    ],
+)
+def test_a_comment_that_can_not_be_written_fails_a_run_unless_nobody_accepts_one(
+    values: StageValues,
+    is_published: bool,
+    forge: MemoryForge,
+    exit_code: int,
+    has_failed: bool,
+    warns: bool,
 ) -> None:
-    forge = MemoryForge()
+    values = published_values(values) if is_published else values
     comment = publish_final_comment(values, Conclusion(), forge)
-    assert forge.reports == [comment.report]
-    assert comment.url is not None and not comment.failed
+    assert (comment.conclusion.exit_code, comment.failed) == (exit_code, has_failed)
+    assert (comment.cause == "forge_down") is has_failed
+    assert ("the comment was refused" in " ".join(comment.warnings)) is warns
+    assert (comment.report.failure is not None) is (has_failed and not is_published)
+    assert forge.reports == ([comment.report] if comment.url else [])
 
 
-def test_a_comment_that_can_not_be_written_fails_a_run_that_published_nothing(
-    values: StageValues, tmp_path: Path
-) -> None:
-    comment = publish_final_comment(values, Conclusion(), RefusingForge())
-    assert comment.failed and comment.cause == "forge_down"
-    assert comment.conclusion.exit_code != 0
-    assert comment.report.failure == comment.conclusion.failure is not None
-
-
-def test_published_work_remains_without_its_comment(values: StageValues, tmp_path: Path) -> None:
-    forge = RefusingForge()
-    comment = publish_final_comment(published_values(values), Conclusion(), forge)
-    assert comment.failed and comment.conclusion.failure is None
-    assert "the comment was refused" in " ".join(comment.warnings)
-
-
-def test_a_locked_conversation_does_not_change_how_the_run_ended(
-    values: StageValues, tmp_path: Path
-) -> None:
-    comment = publish_final_comment(values, Conclusion(), RefusingForge(refusal="locked"))
-    assert not comment.failed and comment.conclusion == Conclusion()
-    assert comment.warnings
-
-
-def test_a_dry_run_and_a_silent_refusal_write_no_comment(
-    values: StageValues, tmp_path: Path
-) -> None:
+def test_a_dry_run_and_a_silent_refusal_write_no_comment(values: StageValues) -> None:
     forge = MemoryForge()
     dry = replace(values, request=replace(values.request, publish=False))
     assert publish_final_comment(dry, Conclusion(), forge).url is None

@@ -47,26 +47,19 @@ SKILLS = (
 
 
 @pytest.mark.parametrize(
-    ("named", "agent"),
+    ("named", "command", "agent"),
     [
-        ("", "CodeActAgent"),
-        ("own", "own"),
-        ("OWN", "own"),
-        ("readonlyagent", "ReadOnlyAgent"),
-        ("release-notes", "CodeActAgent"),
-        ("release_notes", "CodeActAgent"),
+        ("", Command.FIX, "CodeActAgent"),
+        ("OWN", Command.FIX, "own"),
+        ("readonlyagent", Command.FIX, "ReadOnlyAgent"),
+        ("release_notes", Command.FIX, "CodeActAgent"),  # a skill leaves the agent as it is
+        ("", Command.QUESTION, "ReadOnlyAgent"),
+        ("", Command.REVIEW, "ReviewerAgent"),
     ],
 )
-def test_a_name_calls_an_agent_and_a_skill_leaves_it_as_it_is(named: str, agent: str) -> None:
-    assert choose_agent(trigger(named), "CodeActAgent", definitions("own"), SKILLS) == agent
-
-
-@pytest.mark.parametrize(
-    ("command", "agent"),
-    [(Command.QUESTION, "ReadOnlyAgent"), (Command.REVIEW, "ReviewerAgent")],
-)
-def test_a_question_and_a_review_go_to_who_changes_nothing(command: Command, agent: str) -> None:
-    assert choose_agent(trigger(command=command), "CodeActAgent", Definitions()) == agent
+def test_a_name_or_a_command_chooses_the_agent(named: str, command: Command, agent: str) -> None:
+    chosen = choose_agent(trigger(named, command), "CodeActAgent", definitions("own"), SKILLS)
+    assert chosen == agent
 
 
 @pytest.mark.parametrize("named", ["DummyAgent", "ReviewerAgent", "nobody", "stop", "review"])
@@ -85,20 +78,22 @@ def test_a_name_with_a_mistake_is_answered_with_the_one_that_is_like_it() -> Non
         choose_agent(trigger("relese-notes"), "CodeActAgent", definitions("release-notes"))
 
 
-@pytest.mark.parametrize("model", [None, "openai/large", "openai/small", "x/c"])
-def test_an_agent_may_ask_for_what_the_operator_has_named(model: str | None) -> None:
+@pytest.mark.parametrize(
+    ("model", "is_allowed"),
+    [
+        (None, True), ("openai/large", True), ("openai/small", True), ("x/c", True),
+        ("openai/huge", False), ("anthropic/large", False), ("large", False),
+        ("scripted:x/y", False),
+    ],
+)  # fmt: skip
+def test_an_agent_may_ask_only_for_what_the_operator_has_named(
+    model: str | None, is_allowed: bool
+) -> None:
     named = settings(
         RESOLVER_MODEL_OPTIONS="{fallbacks: [openai/small]}",
         RESOLVER_SERVICES="{condenser: x/c}",
     )
-    assert is_allowed_model(model, named)
-
-
-@pytest.mark.parametrize(
-    "model", ["openai/huge", "anthropic/large", "large", "openai", "scripted:x/y"]
-)
-def test_it_may_ask_for_no_other(model: str) -> None:
-    assert not is_allowed_model(model, settings())
+    assert is_allowed_model(model, named) is is_allowed
 
 
 def test_what_was_denied_is_said_of_those_that_were_used() -> None:

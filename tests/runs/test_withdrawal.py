@@ -12,8 +12,6 @@ from resolver.config.settings import load_settings
 from resolver.controller.control import Control, Stop
 from resolver.errors import RunStopped
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.requester import repository_at
-from resolver.github.context.request_status import read_request_status
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
 from resolver.models.request_status import RequestStatus, RequestText
@@ -88,37 +86,6 @@ def lock(scenario: Scenario, issue: Issue) -> None:
     scenario.github.world.note(issue, "locked", issue.author)
 
 
-def test_the_state_of_a_request_is_read_in_one_query(scenario: Scenario) -> None:
-    comment = scenario.mention()
-    trigger = asked(
-        comment_id=comment.id,
-        comment_node=scenario.github.event_issue_comment(comment)["comment"]["node_id"],
-        at=comment.created_at,
-    )
-    urls = (scenario.github.api_url, scenario.github.server_url, scenario.github.graphql_url)
-    access = GitHubAccess(scenario.token, *urls, attempts=0)
-    repository = repository_at(access.requester(), REPOSITORY)
-    status = read_request_status(access, repository, trigger)
-    assert status.comment == ASKED and status.has_comment and status.exists
-    scenario.issue.locked = True
-    assert not read_request_status(access, repository, trigger).locked, (
-        "it was locked before the request"
-    )
-    lock(scenario, scenario.issue)
-    scenario.github.add_label(scenario.issue, "agent")
-    scenario.issue.state = "closed"
-    scenario.issue.comments.clear()
-    status = read_request_status(access, repository, trigger)
-    assert status == RequestStatus(
-        closed=True,
-        locked=True,
-        labels=("agent",),
-        issue=RequestText("2 + 2 gives 0."),
-        has_comment=True,
-    )
-    assert not read_request_status(access, repository, asked(number=99)).exists
-
-
 def request_of(scenario: Scenario, comment: Comment) -> tuple[Trigger, GitHubForge]:
     """Return the request that the comment makes, and GitHub."""
     trigger = asked(
@@ -128,6 +95,28 @@ def request_of(scenario: Scenario, comment: Comment) -> tuple[Trigger, GitHubFor
     )
     urls = (scenario.github.api_url, scenario.github.server_url, scenario.github.graphql_url)
     return trigger, GitHubForge(GitHubAccess(scenario.token, *urls, attempts=0), REPOSITORY)
+
+
+def test_the_state_of_a_request_is_read(scenario: Scenario) -> None:
+    trigger, forge = request_of(scenario, scenario.mention())
+    status = forge.request_status(trigger)
+    assert status.comment == ASKED and status.has_comment and status.exists
+    scenario.issue.locked = True
+    assert not forge.request_status(trigger).locked, "it was locked before the request"
+    lock(scenario, scenario.issue)
+    scenario.github.add_label(scenario.issue, "agent")
+    scenario.issue.assignees.append(scenario.github.world.accounts["mona"])
+    scenario.issue.state = "closed"
+    scenario.issue.comments.clear()
+    assert forge.request_status(trigger) == RequestStatus(
+        closed=True,
+        locked=True,
+        labels=("agent",),
+        issue=RequestText("2 + 2 gives 0."),
+        has_comment=True,
+    )
+    assert forge.request_status(asked(ASSIGNED)).requested_accounts == ("mona",)
+    assert not forge.request_status(asked(number=99)).exists
 
 
 def test_the_conversation_that_a_start_reads_tells_the_state_of_the_request(
