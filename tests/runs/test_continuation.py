@@ -1,23 +1,49 @@
 """Tests of continuing from the log of an earlier run, which a stranger may have written."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from resolver.config.settings import load_settings
+from resolver.controller.control import Approve, Control, Deny, MessageToAgent, Request
 from resolver.errors import LogError, Refused
 from resolver.events.actions import Message
-from resolver.events.log import dump_line
+from resolver.events.base import Source
+from resolver.events.lifecycle import (
+    ConfirmationAnswered,
+    ModelReplied,
+    Resumed,
+    ServiceReplied,
+    SystemPrompt,
+)
+from resolver.events.log import Event, dump_line
 from resolver.events.observations import AgentStateChanged
+from resolver.events.run_log import RunLog
 from resolver.events.state import State
 from resolver.models.approval import ApprovalDecision
-from resolver.models.run import Command, Continuation, Extension, RunLimits, RunState, Trigger
+from resolver.models.run import (
+    Command,
+    Completion,
+    Continuation,
+    Extension,
+    RunLimits,
+    RunState,
+    Trigger,
+)
+from resolver.runs.execute import _restore_start
 from resolver.runs.resuming.continuation import (
     continue_from_log,
     remaining_allowance,
 )
-from resolver.runs.resuming.resume import continue_run
+from resolver.runs.resuming.resume import (
+    apply_approvals,
+    change_limits,
+    continue_run,
+    resume_run,
+)
 from resolver.storage.earlier_runs import EarlierRun
 from tests.runs.plain_values import run_log
 from tests.trace import sample
@@ -119,3 +145,191 @@ def test_the_reason_of_a_stop_is_given_to_the_model_when_the_run_continues(tmp_p
         continue_run(log, "run-1", continuation, RunLimits())
         messages = [event.content for event in log.state.events if isinstance(event, Message)]
     assert [reason in message for message in messages] == [True]
+
+
+RUN = "run-2"
+MAX = RunLimits(max_iterations=1000)
+
+
+def unchanged(event: Event) -> Event:
+    return event
+
+
+@pytest.fixture
+def opened_log(tmp_path: Path) -> Iterator[RunLog]:
+    """A opened_log that `RUN` has just resumed."""
+    with RunLog(tmp_path / "events.jsonl", unchanged, lambda: sample.START) as opened:
+        opened.stream.add(sample.started())
+        yield opened
+
+
+CONTINUATION = Continuation(run="run-1", by="mona")
+
+
+@pytest.mark.parametrize(
+    ("state", "ended", "continuation", "reason"),
+    [
+        (RunState.FINISHED, True, None, "the run had ended, and its change is to be published"),
+        (RunState.LIMIT, True, None, "the run had ended, and continues"),
+        (RunState.RUNNING, False, None, "the run was interrupted and continues"),
+        (RunState.FINISHED, False, None, "the run was interrupted and continues"),
+        (RunState.LIMIT, False, CONTINUATION, "continues run run-1"),
+        (RunState.LIMIT, True, CONTINUATION, "the run had ended, and continues"),
+    ],
+)
+def test_the_log_says_why_and_for_whom_a_run_is_resumed(
+    opened_log: RunLog, state: RunState, ended: bool, continuation: Continuation | None, reason: str
+) -> None:
+    opened_log.stream.add(AgentStateChanged(state=state))
+    resume_run(opened_log, RUN, continuation, ended=ended)
+    resumed = opened_log.state.events[-1]
+    assert isinstance(resumed, Resumed)
+    assert resumed.run == RUN
+    assert (resumed.reason, resumed.by) == (reason, "mona" if continuation else None)
+
+
+def test_limits_that_a_person_gave_replace_those_of_the_log_once(opened_log: RunLog) -> None:
+    count = len(opened_log.state.events)
+    unchanged_limits = opened_log.state.limits
+    change_limits(opened_log, {"max_iterations": unchanged_limits.max_iterations})
+    assert len(opened_log.state.events) == count
+    for _ in range(2):
+        change_limits(opened_log, {"max_iterations": 7})
+    assert len(opened_log.state.events) == count + 1
+    assert opened_log.state.limits == unchanged_limits.model_copy(update={"max_iterations": 7})
+
+
+def ended_in(opened_log: RunLog, state: RunState) -> RunLog:
+    opened_log.stream.add(AgentStateChanged(state=state))
+    opened_log.stream.add(Resumed(version="1", run=RUN))
+    return opened_log
+
+
+def messages(opened_log: RunLog) -> list[str]:
+    events = opened_log.state.events
+    return [e.content for e in events if isinstance(e, Message) and e.source is Source.USER]
+
+
+@pytest.mark.parametrize(
+    "state", [RunState.REJECTED, RunState.ERROR, RunState.LIMIT, RunState.FINISHED]
+)
+def test_an_ended_run_gets_the_persons_text_once_and_runs_again(
+    opened_log: RunLog, state: RunState
+) -> None:
+    ended_in(opened_log, state)
+    continuation = Continuation(run="run-1", message="The one in calc.py", by="mona")
+    continue_run(opened_log, RUN, continuation, MAX)
+    [message] = messages(opened_log)
+    assert "mona asked for it" in message and "\nThe one in calc.py\n" in message
+    assert opened_log.state.run_state is RunState.RUNNING
+    # A process that was killed here is followed by another one.
+    continue_run(opened_log, RUN, continuation, MAX)
+    assert messages(opened_log) == [message]
+
+
+def test_the_extension_raises_the_limits_of_the_log_once(opened_log: RunLog) -> None:
+    ended_in(opened_log, RunState.LIMIT)
+    before = opened_log.state.limits.max_iterations
+    continuation = Continuation(run="run-1", extension=Extension(iterations=5), by="mona")
+    for _ in range(2):
+        continue_run(opened_log, RUN, continuation, MAX)
+    assert opened_log.state.limits.max_iterations == before + 5
+
+
+@pytest.mark.parametrize(
+    ("state", "then"),
+    [(RunState.ERROR, RunState.RUNNING), (RunState.FINISHED, RunState.FINISHED)],
+)
+def test_a_run_resumed_by_nobody_runs_again_unless_it_was_done(
+    opened_log: RunLog, state: RunState, then: RunState
+) -> None:
+    continue_run(ended_in(opened_log, state), RUN, None, MAX)
+    assert (opened_log.state.run_state, messages(opened_log)) == (then, [])
+
+
+def decided(approved: bool, reason: str = "") -> Continuation:
+    decision = ApprovalDecision(
+        approved=approved, by="mona", at=sample.START, reason=reason, number="123456"
+    )
+    return Continuation(run="run-1", by="mona", decision=decision)
+
+
+APPROVAL = Approve(by="mona", at=sample.START, number="123456")
+
+
+@pytest.mark.parametrize(
+    ("continuation", "expected"),
+    [
+        (decided(True), [APPROVAL]),
+        (decided(True, "thanks"), [APPROVAL, MessageToAgent("thanks", "mona")]),
+        (
+            decided(False, "leave it"),
+            [Deny(by="mona", at=sample.START, reason="leave it", number="123456")],
+        ),
+        (
+            Continuation(run="run-1", by="mona", message=" use tabs "),
+            [Deny(by="mona", reason="use tabs")],
+        ),
+        (Continuation(run="run-1", by="mona"), []),
+        (None, []),
+    ],
+)
+def test_a_later_decision_is_given_to_the_run_that_waits_for_it(
+    opened_log: RunLog, continuation: Continuation | None, expected: list[Request]
+) -> None:
+    control = Control()
+    apply_approvals(
+        ended_in(opened_log, RunState.AWAITING_CONFIRMATION), RUN, continuation, control
+    )
+    assert list(iter(control.take, None)) == expected
+
+
+def test_a_decision_is_given_once_and_only_to_a_run_that_waits(opened_log: RunLog) -> None:
+    """A process that was killed after the answer was logged is followed by another one."""
+    control = Control()
+    apply_approvals(opened_log, RUN, decided(True), control)
+    ended_in(opened_log, RunState.AWAITING_CONFIRMATION)
+    opened_log.stream.add(ConfirmationAnswered(action=1, approved=True, by="mona"))
+    apply_approvals(opened_log, RUN, decided(True), control)
+    assert control.is_empty
+
+
+STARTED = sample.started().model_copy(update={"id": 0, "agent": "counter"})
+
+
+def replied(id: int, text: str) -> ModelReplied:
+    return ModelReplied(id=id, completion=Completion(model="m", text=text))
+
+
+RECORDING: tuple[Event, ...] = (
+    STARTED,
+    replied(1, "first"),
+    ServiceReplied(id=2, service="condenser", completion=Completion(model="m")),
+    replied(3, "second"),
+)
+
+
+def restored(*events: Event) -> tuple[Any, list[str]]:
+    """Return the settings that the log continues with, and the kinds of what is left to replay."""
+    environment = {"RESOLVER_MODEL_OPTIONS": "{dialect: tools}"}
+    settings = load_settings({"agent": "CodeActAgent"}, environment)
+    prepared = SimpleNamespace(settings=settings)
+    request: Any = SimpleNamespace(prepared=prepared, recording=RECORDING)
+    state = State()
+    for event in events:
+        state.apply(event)
+    found, remaining = _restore_start(request, STARTED, state)
+    return found, [f"{event.id} {event.kind}" for event in remaining]
+
+
+def test_a_new_log_has_the_agent_of_its_first_event_and_the_whole_recording() -> None:
+    settings, remaining = restored(STARTED)
+    assert (settings.agent, settings.model_options.dialect) == ("counter", "tools")
+    assert len(remaining) == len(RECORDING)
+
+
+def test_a_resumed_log_keeps_agent_and_dialect_and_skips_the_replies_that_it_has() -> None:
+    prompt = SystemPrompt(id=1, content="", dialect="tags")
+    settings, remaining = restored(STARTED, prompt, replied(2, "first"))
+    assert (settings.agent, settings.model_options.dialect) == ("counter", "tags")
+    assert remaining == ["0 run_started", "2 service_replied", "3 model_replied"]

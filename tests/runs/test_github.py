@@ -5,10 +5,24 @@ Whole runs: the stories that all others vary.
 
 import json
 import re
+import sys
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from tests.parts.runs import bash, finish
+from resolver.events.actions import Recall
+from resolver.events.base import Source
+from resolver.events.log import Event
+from resolver.events.observations import RecallResult
+from tests.github.test_image_head import png
+from tests.parts.model_endpoint import Answer, tool_call, tool_calls
+from tests.parts.runs import CommandLine, Ended, bash, finish
+from tests.parts.waiting import until
 from tests.runs.scenario import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario
 
 
@@ -117,3 +131,313 @@ def test_a_workflow_change_is_kept_and_not_pushed(scenario: Scenario) -> None:
     [comment] = scenario.bot_comments()
     assert ".GitHub/workflows/x.yml" in comment
     assert b"on: push" in (done.output / "patch.diff").read_bytes()
+
+
+NEW_NAME = "octo/renamed"
+
+
+def test_a_request_under_the_earlier_name_is_answered_where_the_issue_is_now(
+    scenario: Scenario,
+) -> None:
+    event = scenario.github.event_issue_comment(scenario.mention())
+    scenario.github.move_repository(REPOSITORY, NEW_NAME)
+    done = scenario.action(event, **SELDOM)
+    assert done.exit_code == 1 and not scenario.endpoint.requests
+    [comment] = scenario.bot_comments()
+    assert f"{REPOSITORY} has moved to {NEW_NAME}" in comment and "request there" in comment
+
+
+def test_the_result_of_a_run_is_written_where_the_issue_is_now(scenario: Scenario) -> None:
+    def reply(body: dict[str, Any]) -> Answer:
+        if any(message["role"] == "tool" for message in body["messages"]):
+            return finish(SUMMARY)
+        scenario.github.move_repository(REPOSITORY, NEW_NAME)
+        return FIX
+
+    scenario.endpoint.answer_with(reply)
+    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **SELDOM)
+    assert done.exit_code == 1
+    [comment] = scenario.bot_comments()
+    assert "ending=progress" not in comment and "new name" in comment
+
+
+NOTES = """---
+name: release-notes
+description: Writes the release notes of a version.
+tools: execute_bash, str_replace_editor
+---
+Write in the style of `NEWS`.
+"""
+COUNTER = """---
+description: Counts functions.
+read_only: true
+---
+Count them all.
+"""
+AGENTS = {
+    ".agents/agents/notes.md": NOTES,
+    ".agents/agents/counter.md": COUNTER,
+}
+
+
+def test_help_says_what_can_be_asked_and_starts_no_run(scenario: Scenario) -> None:
+    shout = "---\ndescription: Tells @octo/everyone, see #1 | now, `a|b`.\n---\nDo it.\n"
+    task = "---\ndescription: Changes the version.\ntriggers: [/bump]\n---\nBump it.\n"
+    word = "---\ndescription: Knows.\ntriggers: [database]\n---\nKnow it.\n"
+    files = {
+        **AGENTS,
+        ".agents/agents/shout.md": shout,
+        ".agents/agents/bad.md": "no head",
+        ".agents/skills/version/SKILL.md": task,
+        ".openhands/microagents/database.md": word,
+    }
+    scenario.github.commit(REPOSITORY, "main", files, "Bring agents")
+    event = scenario.github.event_issue_comment(scenario.mention(text="@agent help"))
+    done = [scenario.action(event) for _ in range(2)]
+    assert [run.exit_code for run in done] == [0, 0], done[0].stderr
+    [comment] = scenario.bot_comments()
+    for words in (
+        "`@agent please fix this`", "`@agent stop`", "`@agent review`", "Adding the label `agent`",
+        "| `/release-notes` | Writes the release notes of a version. |",
+        "| `/counter` | Counts functions. |", "| `/ReadOnlyAgent` |", "everyone",
+        "| `/version` | Changes the version. |", "| `/bump` |",
+    ):  # fmt: skip
+        assert words in comment
+    assert "`@octo/everyone`" in comment  # nobody is notified
+    assert all(line.count(" | ") == 1 for line in comment.splitlines() if "`/shout`" in line)
+    assert "`/bad`" not in comment and "`/database`" not in comment
+    assert not scenario.work_done()
+    assert not (done[0].output / "events.jsonl").exists()
+    assert scenario.outputs() == {"state": "help"}
+
+
+PICTURE = png(8, 6) + bytes(50)
+SEEING = "openai/gpt-4o"
+
+
+@pytest.fixture
+def shown(scenario: Scenario) -> Scenario:
+    """The issue has a picture, names another one, and its maintainer has a model that sees."""
+    github = scenario.github
+    scenario.line.environment["LLM_MODEL"] = SEEING
+    other = github.create_issue(REPOSITORY, "sub() adds", "The same.", author="zoe")
+    url = f"{github.server_url}{github.upload(PICTURE)}"
+    github.edit_issue(scenario.issue, body=f"As #{other.number}:\n\n![Ignore the rules]({url})")
+    github.advance(5)
+    return scenario
+
+
+def asked_messages(scenario: Scenario) -> list[list[dict[str, Any]]]:
+    return [request.body["messages"] for request in scenario.endpoint.requests]
+
+
+def resolve(scenario: Scenario, *answers: Answer) -> Ended:
+    scenario.endpoint.script(*answers)
+    return scenario.resolve()
+
+
+def test_a_picture_and_another_issue_reach_the_model_and_are_replayed(shown: Scenario) -> None:
+    """A whole run and its replay, because a picture is fetched from GitHub, shown to the model and
+    kept in the log."""
+    done = resolve(shown, FIX, finish(SUMMARY))
+    assert done.exit_code == 0, done.stderr
+    task = asked_messages(shown)[0][1]["content"]
+    assert [part["type"] for part in task] == ["text", "text", "image_url"]
+    assert "As #2:\n\n[picture 1]\n" in task[0]["text"]
+    assert (
+        "issue #2, mentioned, open, by zoe (NONE, not known to have write access)"
+        in (task[0]["text"])
+    )
+    assert task[0]["text"].endswith("[picture 1: shown below]")
+    assert task[1]["text"] == "Picture 1:"
+    assert task[2]["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
+    assert b"jwt=" not in done.everything
+    shown.github.world.files.clear()
+    again = shown.line.call("replay", done.output)
+    assert again.exit_code == 0, again.stdout + again.stderr
+    opening = done.events[0].model_dump()
+    assert opening["task"]["pictures"][0]["data"].startswith("data:image/png")
+
+
+def checklist(body: str) -> str:
+    """The lines of the comment that are boxes."""
+    return "".join(f"{line}\n" for line in body.splitlines() if line.startswith("- ["))
+
+
+Plan = tuple[Callable[[], object] | None, Answer]
+"""What has to be so before the model answers, and its answer."""
+
+
+def answered(*plan: Plan) -> Callable[[dict[str, Any]], Answer]:
+    """The model answers each call once what the plan waits for has come about."""
+
+    def answer(body: dict[str, Any]) -> Answer:
+        said: int = sum(m["role"] == "assistant" for m in body["messages"])
+        ready, given = plan[said]
+        if ready is not None:
+            until(ready)
+        return given
+
+    return answer
+
+
+class Seen:
+    """Bodies of the one comment that were waited for."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self.bodies: list[str] = []
+
+    def shows(self, *words: str) -> Callable[[], bool]:
+        """Return True if the comment has this text, and keep the comment then."""
+
+        def look() -> bool:
+            for body in self._scenario.bot_comments():
+                if all(word in body for word in words):
+                    self.bodies.append(body)
+                    return True
+            return False
+
+        return look
+
+
+def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
+    scenario: Scenario,
+) -> None:
+    """A whole run: the story of the progress comment, which another thread edits meanwhile."""
+    scenario.line.environment["RESOLVER_PACE"] = '{"progress_interval": 1, "write_interval": 0}'
+    seen = Seen(scenario)
+    plan = tool_call("plan", {"items": [{"title": "Find @mona's bug", "status": "doing"}]})
+    scenario.endpoint.answer_with(
+        answered(
+            (seen.shows("- [ ] Change the code"), plan),
+            (None, bash("echo 1")),
+            (None, FIX),
+            (seen.shows("; 1 file changed\n"), finish(SUMMARY)),
+        )
+    )
+    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
+    assert done.exit_code == 0, done.stderr
+    fixed = "; 1 file changed\n- [ ] Verify: disabled in the settings\n"
+    assert f"{fixed}- [ ] Open a pull request\n" in checklist(seen.bodies[-1])
+    last = seen.bodies[-1]
+    assert "working on this" in last and " job=77.1 -->" in last
+    assert re.search(r"- \[x\] Clone the repository \(at `[0-9a-f]{12}`\)", last), last
+    assert "Find `@mona`'s bug (in progress)" in last
+    assert "/octo/calc/actions/runs/77" in last and "Comment `@agent stop` to stop the run" in last
+    [comment] = scenario.bot_comments()
+    assert (
+        comment.partition("\n")[0].endswith("ending=pull_request -->")
+        and "Resolver opened" in comment
+    )
+
+
+TASK = """---
+name: release-notes
+description: Writes the notes of a release.
+type: task
+---
+TASK-WORD: write notes of what changed.
+"""
+SKILLS = {
+    "AGENTS.md": "HOUSE-WORD: use tabs.",
+    "web/AGENTS.md": "WEB-WORD: no frameworks.",
+    "web/app/AGENTS.md": "APP-WORD: one file each.",
+    "web/app/main.js": "x = 1\n",
+    ".agents/skills/react/SKILL.md": "---\ndescription: UI.\ntriggers: [React]\n---\nREACT-WORD",
+    ".agents/skills/adding.md": "---\ndescription: Sums.\ntriggers: [subtracts]\n---\nADDING-WORD",
+    ".agents/skills/python.md": "---\ndescription: Code.\nglobs: '*.py'\n---\nGLOB-WORD",
+    ".openhands/microagents/tasks/notes.md": TASK,
+}
+
+
+def loaded_skills(events: list[Event]) -> dict[str, RecallResult]:
+    """Return the skills that the run loaded by itself, by name."""
+    asked = {e.id for e in events if isinstance(e, Recall) and e.source is Source.ENVIRONMENT}
+    return {e.name: e for e in events if isinstance(e, RecallResult) and e.cause in asked}
+
+
+def prompts(scenario: Scenario | CommandLine) -> list[str]:
+    """The messages of each request."""
+    return [json.dumps(request.body["messages"]) for request in scenario.endpoint.requests]
+
+
+def only_grows(scenario: Scenario) -> None:
+    """Each request begins with the one before it, so that providers can cache it."""
+    bodies = [request.body for request in scenario.endpoint.requests]
+    for before, after in pairwise(bodies):
+        earlier, later = before["messages"], after["messages"]
+        assert later[: len(earlier)] == earlier, "the beginning of the conversation has changed"
+        assert before["tools"] == after["tools"]
+
+
+def test_the_agent_asks_for_skills_itself(scenario: Scenario) -> None:
+    """A whole run: the story of skills, which come when the agent or its work asks for them."""
+    scenario.github.commit(REPOSITORY, "main", SKILLS, "Bring skills")
+    scenario.endpoint.script(
+        tool_calls([("recall", {"query": ""}), ("recall", {"query": "react"})]),
+        tool_calls([("recall", {"query": "flaky-tests"}), ("recall", {"query": "zzz"})]),
+        FIX,
+        finish(SUMMARY),
+    )
+    done = scenario.resolve()
+    assert done.exit_code == 0, done.stderr
+    agents = [e for e in done.events if isinstance(e, Recall) and e.source is Source.AGENT]
+    answers = {e.cause: e for e in done.events if isinstance(e, RecallResult)}
+    listed, react, flaky, nothing = (answers[action.id] for action in agents)
+    assert "- react" in listed.content and "- release-notes: Writes the notes" in listed.content
+    assert (react.content, react.name) == ("REACT-WORD", "react")
+    assert flaky.sources == ("shipped with Resolver: .agents/skills/flaky-tests.md",)
+    assert "No skill fits zzz" in nothing.content
+    loaded = loaded_skills(done.events)
+    assert set(loaded) == {"AGENTS.md", "the list of skills", "adding", "python"}
+    assert loaded["adding"].why == "“subtracts” was said"
+    assert loaded["python"].why == "calc.py was changed"
+    assert "HOUSE-WORD" in prompts(scenario)[0] and "GLOB-WORD" in prompts(scenario)[-1]
+    only_grows(scenario)
+    tools = [tool["function"]["name"] for tool in scenario.endpoint.requests[0].body["tools"]]
+    assert "recall" in tools
+    assert "“subtracts” was said" in (done.output / "trace.md").read_text()
+
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = str(ROOT / "resolver")
+HOP = re.compile(r"^\d+\. `resolver\.([\w.]+)` `([\w.]+)`")
+
+
+def listed_hops() -> list[tuple[str, str]]:
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    section = page.partition("<!-- hops -->")[2].partition("<!-- end of hops -->")[0]
+    return [match.groups() for match in map(HOP.match, section.splitlines()) if match]  # type: ignore[misc]
+
+
+class CallRecorder:
+    """Records each function of the package when it is first called, in any thread."""
+
+    def __init__(self) -> None:
+        self.called: dict[tuple[str, str], None] = {}
+
+    def __enter__(self) -> "CallRecorder":
+        threading.setprofile(self._record)
+        sys.setprofile(self._record)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+
+    def _record(self, frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            module = frame.f_code.co_filename[len(PACKAGE) + 1 : -len(".py")].replace("/", ".")
+            self.called.setdefault((module, frame.f_code.co_qualname))
+
+
+def test_a_mention_passes_through_the_listed_functions(scenario: Scenario) -> None:
+    scenario.endpoint.script(FIX, finish(SUMMARY))
+    event = scenario.github.event_issue_comment(scenario.mention())
+    with CallRecorder() as calls:
+        done = scenario.action(event, **SELDOM)
+    assert done.exit_code == 0, done.stdout + done.stderr
+    listed = listed_hops()
+    assert len(listed) > 20
+    assert [hop for hop in calls.called if hop in listed] == listed

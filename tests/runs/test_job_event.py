@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.entrypoints.action import event_from_environment
+from resolver.entrypoints.action import event_from_environment, read_event
+from resolver.errors import UsageError
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.text.markers import Ending, run_marker
 from resolver.models.run import Trigger
@@ -21,8 +22,9 @@ from resolver.runs.wiring.sandbox import RunHost
 from tests.parts.events import Events
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
+from tests.runs.scenario import REPOSITORY, Scenario
 
-BOT, REPOSITORY = "resolver-bot", "octo/calc"
+BOT = "resolver-bot"
 Job = Callable[..., Trigger | IgnoredEvent]
 
 
@@ -118,3 +120,58 @@ def test_a_comment_that_a_run_has_answered_remains_a_request(
     assert isinstance(first, Trigger)
     github.add_comment(issue, f"{run_marker(first.key, Ending.ERROR)}\n\nIt failed.", BOT)
     assert job(payload, "issue_comment") == first
+
+
+def read(path: object) -> object:
+    return read_event({"GITHUB_EVENT_NAME": "issues", "GITHUB_EVENT_PATH": str(path)})
+
+
+def test_characters_that_can_not_be_stored_are_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "event.json"
+    path.write_text(r'{"action": "\ud800", "title": "a\u0000"}')
+    assert read(path) == ("issues", {"action": "\ufffd", "title": "a\ufffd"})
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "7", '{"a":' * 100_000])
+def test_a_file_that_is_no_event_is_refused_with_its_path(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "event.json"
+    path.write_text(text)
+    with pytest.raises(UsageError) as raised:
+        read(path)
+    assert f"the event {path} is not a JSON object" in raised.value.what
+
+
+def test_a_file_that_is_missing_and_a_place_outside_of_a_job_are_refused(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.json", "a\0b"):
+        with pytest.raises(UsageError, match="can't be read"):
+            read(path)
+    with pytest.raises(UsageError, match="GITHUB_EVENT_PATH are not set"):
+        read_event({})
+
+
+@pytest.fixture
+def scenario_events(scenario: Scenario) -> Events:
+    return Events(scenario.github, REPOSITORY)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "why"),
+    [
+        ("repository_dispatch", {"issue": {"number": 1}}, "`issue` is not an issue number"),
+        ("workflow_dispatch", {"issue": "", "instruction": "fix"}, "sets 'instruction'"),
+    ],
+)
+def test_a_dispatch_with_a_mistake_is_an_error_and_costs_nothing(
+    scenario: Scenario, scenario_events: Events, name: str, given: dict[str, Any], why: str
+) -> None:
+    scenario.github.add_label(scenario.issue, "agent", "mona")
+    made = scenario_events.by_hand if name == "workflow_dispatch" else scenario_events.by_program
+    named = {"GITHUB_REPOSITORY": REPOSITORY, "GITHUB_ACTIONS": "true"}
+    done = scenario.action(made("mona", **given), name, **named)
+    assert done.exit_code == 2, done.stdout + done.stderr
+    [error] = [line for line in done.stdout.splitlines() if line.startswith("::error ")]
+    assert why in error
+    assert "leave all inputs empty for a sweep" in error
+    assert scenario.outputs() == {"state": "error"}
+    assert not scenario.endpoint.requests
+    assert not scenario.work_done()

@@ -1,13 +1,16 @@
 """Where a run writes its files, and what becomes of those of an earlier run."""
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.errors import UsageError
-from resolver.runs.common import default_output, require_model
+from resolver.errors import RunStopped, UsageError
+from resolver.runs.common import default_output, require_model, stop_on_signals
 from resolver.runs.output import Output
+from tests.parts.waiting import until
 
 
 def test_an_earlier_run_is_kept_in_a_folder_of_its_own(tmp_path: Path) -> None:
@@ -45,3 +48,11 @@ def test_a_run_without_a_model_is_refused_with_the_variable_to_set() -> None:
         require_model(load_settings({}, {}))
     assert "no model is set" in raised.value.what and "LLM_MODEL" in raised.value.next_step
     require_model(load_settings({}, {"LLM_MODEL": "openai/gpt-4o"}))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_the_run_where_it_is(number: signal.Signals) -> None:
+    with stop_on_signals() as stopping, pytest.raises(RunStopped, match=number.name):
+        os.kill(os.getpid(), number)
+        until(lambda: False)
+    assert stopping.is_set()

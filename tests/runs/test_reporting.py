@@ -1,37 +1,62 @@
 """What the report of a run says, from plain values of the stages."""
 
+import io
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
+from typing import Any
 
 import pytest
+from rich.console import Console
 
+from resolver.config.settings import load_settings
+from resolver.events.lifecycle import ModelReplied, Resumed, ServiceReplied
+from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
+from resolver.events.run_log import RunLog
 from resolver.github.comments.report import RunFailure
 from resolver.github.text.markers import Ending
-from resolver.models.pull_request import PullRequestContext
+from resolver.models.pull_request import PublishedReview, PullRequestContext
 from resolver.models.run import (
+    Completion,
     ExportedChange,
     Patch,
     Publication,
+    PublicationMethod,
     RunState,
+    Tokens,
     UnverifiedReason,
 )
+from resolver.runs.pipeline import _exit_code, _limit_overrides
+from resolver.runs.prepare import _within_budget
 from resolver.runs.reporting import (
     build_report,
     can_be_published,
     find_missing_verification,
     is_answer_run,
     is_review_run,
+    max_extended_limits,
     outage_of,
     outcome_file_of,
+    print_result,
     publishing_route,
 )
-from resolver.runs.stages import ExecutedRun, OpenedLog, PublishedRun, StageValues
+from resolver.runs.resuming.resume import change_limits
+from resolver.runs.stages import (
+    AcceptedRun,
+    ExecutedRun,
+    OpenedLog,
+    PreparedRun,
+    PublishedRun,
+    RunResult,
+    StageValues,
+)
 from tests.github import reports
 from tests.runs.plain_values import (
     PULL,
     executed_values,
+    prepared_run,
     published_values,
     run_log,
     run_request,
@@ -175,3 +200,192 @@ def test_a_review_is_what_the_reviewer_says_of_a_pull_request(
     with run_log(tmp_path / "events.jsonl") as log:
         log.stream.add(opening.model_copy(update={"agent": agent, "task": task}))
         assert is_review_run(log) is is_review
+
+
+def printed(
+    values: StageValues,
+    *,
+    failure: RunFailure | None = None,
+    publishable: bool = False,
+    exit_code: int = 1,
+    colors: bool = False,
+) -> str:
+    result = RunResult(
+        request=values.request,
+        report=build_report(values, failure),
+        outcome_file=outcome_file_of(values, values.publication, failure, exit_code),
+        publication=values.publication,
+        exit_code=exit_code,
+        outcome=values.outcome,
+        failure=failure,
+        publishable=publishable,
+    )
+    shown = io.StringIO()
+    print_result(result, Console(file=shown, width=80, force_terminal=colors))
+    return shown.getvalue()
+
+
+def test_a_change_that_is_kept_can_be_published_unless_the_policy_has_refused_it(
+    values: StageValues,
+) -> None:
+    command = f"resolver publish {values.request.output.folder}"
+    outage = RunFailure(kind="error", what="GitHub is down", cause="forge_down")
+    policy = RunFailure(kind="policy", what="it adds a credential")
+    assert command in printed(values, failure=outage, publishable=True)
+    refused = printed(values, failure=policy, publishable=True)
+    assert "it adds a credential" in refused and command not in refused
+    assert command not in printed(values, failure=outage)
+
+
+def test_a_review_is_shown_with_its_page_or_else_with_its_file(values: StageValues) -> None:
+    for url in ("", "https://github.com/octo/demo/pull/12#pullrequestreview-3"):
+        publication = Publication(review=PublishedReview(commit="a" * 40, url=url))
+        shown = printed(values.with_value(PublishedRun(publication)), exit_code=0)
+        assert f"Review        {url or values.request.output.folder / 'review.md'}\n" in shown
+    assert "Review  " not in printed(values, exit_code=0)
+
+
+@pytest.mark.parametrize(
+    ("agent", "is_printed"), [("ReadOnlyAgent", True), ("CodeActAgent", False)]
+)
+def test_an_answer_is_printed_itself(
+    values: StageValues, tmp_path: Path, agent: str, is_printed: bool
+) -> None:
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stream.add(sample.started().model_copy(update={"agent": agent}))
+        executed = ExecutedRun(reports.outcome("Because of the sign."), reports.patch())
+        shown = printed(values.with_value(OpenedLog(log)).with_value(executed), exit_code=0)
+    assert ("Because of the sign." in shown) is is_printed
+    assert ("Changed " in shown) is not is_printed
+
+
+def unchanged(event: Event) -> Event:
+    return event
+
+
+def test_costs_are_distinguished_by_model_and_by_service(tmp_path: Path) -> None:
+    values = executed_values(run_request(tmp_path))
+    large = Completion(model="large", cost=0.25, tokens=Tokens(input=10))
+    small = Completion(model="small", cost=None)
+    with RunLog(tmp_path / "events.jsonl", unchanged, lambda: sample.START) as log:
+        log.stream.add(sample.started())
+        for completion in (large, small, large):
+            log.stream.add(ModelReplied(completion=completion))
+        log.stream.add(ServiceReplied(service="check", completion=large))
+        values = values.with_value(OpenedLog(log))
+        written = outcome_file_of(values, values.publication, None, 0)
+    calls = {name: (model.calls, model.cost) for name, model in written.models.items()}
+    assert calls == {"large": (3, 0.75), "small": (1, None)}
+    assert written.models["large"].tokens.input == 30
+    by_service = {name: (s.calls, s.cost, s.priced) for name, s in written.services.items()}
+    assert by_service == {"agent": (3, None, 0.5), "check": (1, 0.25, 0.25)}
+
+
+def test_the_model_is_named_without_the_folder_of_its_file(tmp_path: Path) -> None:
+    values = executed_values(run_request(tmp_path))
+    for kind in ("scripted", "replay"):
+        settings = load_settings({}, {"LLM_MODEL": f"{kind}:/home/mona/replies.yml"})
+        named = outcome_file_of(replace(values, settings=settings), values.publication, None, 0)
+        assert named.model == f"{kind}:replies.yml"
+
+
+UNCHANGED = Patch(base="a" * 40, tree="b" * 40)
+
+
+@pytest.fixture
+def prepared_values(tmp_path: Path) -> StageValues:
+    prepared_values = executed_values(run_request(tmp_path))
+    return prepared_values.with_value(prepared_run(prepared_values.request))
+
+
+@pytest.mark.parametrize(
+    ("state", "changed", "unchanged"),
+    [
+        (RunState.FINISHED, 0, 3),
+        # A change with a reason against it is published, as a draft.
+        (RunState.REJECTED, 0, 3),
+        (RunState.AWAITING_USER_INPUT, 4, 4),
+        (RunState.AWAITING_CONFIRMATION, 4, 4),
+        (RunState.LIMIT, 4, 4),
+        (RunState.STUCK, 1, 1),
+        (RunState.STOPPED, 1, 1),
+        (RunState.ERROR, 1, 1),
+    ],
+)
+def test_the_state_of_the_agent_and_its_change_decide(
+    prepared_values: StageValues, state: RunState, changed: int, unchanged: int
+) -> None:
+    outcome = reports.outcome(state=state)
+    assert _exit_code(prepared_values.with_value(ExecutedRun(outcome, reports.patch()))) == changed
+    assert _exit_code(prepared_values.with_value(ExecutedRun(outcome, UNCHANGED))) == unchanged
+
+
+@pytest.mark.parametrize("agent", ["ReadOnlyAgent", "ReviewerAgent"])
+def test_an_answer_and_a_review_need_no_change(
+    prepared_values: StageValues, tmp_path: Path, agent: str
+) -> None:
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stream.add(sample.started().model_copy(update={"agent": agent}))
+        prepared_values = prepared_values.with_value(OpenedLog(log))
+        for state, expected in ((RunState.FINISHED, 0), (RunState.LIMIT, 4)):
+            executed = ExecutedRun(reports.outcome(state=state), UNCHANGED)
+            assert _exit_code(prepared_values.with_value(executed)) == expected
+
+
+@pytest.mark.parametrize(
+    ("how", "update", "expected"),
+    [
+        ("new", "agent", 0),
+        ("unchanged", "agent", 3),
+        ("patch", "agent", 1),  # a patch alone is a failure
+        ("new", "up_to_date", 0),
+        ("new", "clean_merge", 0),
+    ],
+)
+def test_the_publication_decides_unless_no_agent_was_needed(
+    prepared_values: StageValues, how: PublicationMethod, update: Any, expected: int
+) -> None:
+    assert prepared_values.prepared is not None
+    prepared_values = prepared_values.with_value(replace(prepared_values.prepared, update=update))
+    patch = reports.patch() if update == "agent" else UNCHANGED
+    prepared_values = prepared_values.with_value(ExecutedRun(reports.outcome(), patch))
+    assert _exit_code(prepared_values.with_value(PublishedRun(Publication(how=how)))) == expected
+
+
+def run_with(left: float, folder: Path) -> PreparedRun:
+    """Return a run that may cost 2 US dollars, with `left` of the operator's budget."""
+    request = replace(run_request(folder), budget=left)
+    settings = load_settings({"max_budget": 2.0}, {})
+    return prepared_run(request, settings=settings, max_cost=float("inf"))
+
+
+@pytest.fixture
+def resumed_log(tmp_path: Path) -> Iterator[RunLog]:
+    """A resumed_log that has cost 0.3 US dollars, and that `run-1` has just resumed."""
+    with run_log(tmp_path / "events.jsonl") as opened:
+        opened.stream.add(sample.started())
+        opened.stream.add(sample.reply("Look at it.", cost=0.3))
+        opened.stream.add(Resumed(version="1", run="run-1"))
+        yield opened
+
+
+@pytest.mark.parametrize(("left", "quota_left"), [(0.35, 1.0), (1.0, 0.35)])
+def test_the_budget_is_cut_to_the_least_that_is_left_and_the_run_says_so(
+    tmp_path: Path, left: float, quota_left: float
+) -> None:
+    prepared = run_with(left, tmp_path)
+    cut = _within_budget(prepared, AcceptedRun(quota_left=quota_left), None)
+    assert (cut.settings.max_budget, cut.max_cost) == (0.35, 0.35)
+    report = build_report(StageValues(cut.request, cut.settings).with_value(cut))
+    [warning] = [text.replace("\\", "") for text in report.warnings]
+    assert "The budget of this run was reduced to $0.35" in warning
+
+
+def test_what_is_left_comes_on_top_of_what_the_log_has_cost(
+    tmp_path: Path, resumed_log: RunLog
+) -> None:
+    cut = _within_budget(run_with(0.25, tmp_path), AcceptedRun(), resumed_log)
+    assert cut.max_cost == pytest.approx(0.55)
+    assert max_extended_limits(cut).max_budget == pytest.approx(0.55), "no comment grants more"
+    change_limits(resumed_log, _limit_overrides(cut, resumed_log))
+    assert resumed_log.state.limits.max_budget == pytest.approx(0.55)

@@ -3,11 +3,39 @@
 test_sweep_rows.py has which issues are started, and test_request_counts.py a whole sweep.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
+from resolver.config.settings import load_settings
+from resolver.entrypoints.sweep import (
+    Sweep,
+    SweepFate,
+    SweepLimits,
+    SweepRow,
+    _fate_of_result,
+    render_sweep,
+)
+from resolver.errors import ForgeError, RunStopped
+from resolver.events.lifecycle import ModelReplied
+from resolver.github.comments.report import RunFailure
+from resolver.github.context.labeled_issues import Labeling
+from resolver.github.events import payloads
+from resolver.models.run import Completion, Publication, RunState, Trigger
+from resolver.runs.conversation.comments import Conclusion, conclude
+from resolver.runs.stages import ExecutedRun, PublishedRun, RunResult
+from tests.github import reports
 from tests.parts.github_server.state import Issue
+from tests.parts.memory_forge import MemoryForge
 from tests.parts.runs import Ended
+from tests.runs.plain_values import PULL, executed_values, run_log, run_request
 from tests.runs.scenario import REPOSITORY, Scenario
+from tests.trace import sample
 
 
 class SweepScenario(Scenario):
@@ -59,3 +87,211 @@ def test_text_from_outside_stays_in_its_cell_of_the_summary(scenario: SweepScena
 def test_money_without_bound_is_a_wrong_usage(scenario: SweepScenario, total: str) -> None:
     assert scenario.sweep("--max-total", total).exit_code == 2
     assert not scenario.github.requests
+
+
+AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+LABELING = Labeling(
+    label="agent",
+    by=payloads.User(login="mona", id=9),
+    at=AT,
+    edited_at=None,
+    is_open=True,
+)
+PUBLISHED = Publication(branch="agent/1", commit="d" * 40, pull_request=PULL)
+PAGE = "https://github.com/octo/calc/issues/1#issuecomment-9"
+
+
+@dataclass
+class LabeledForge(MemoryForge):
+    """A forge with labeled issues, and with what GitHub would say about each, by its number.
+
+    labelings: an error is raised. published: what earlier runs have published. active: since when
+    a run may be at work.
+    """
+
+    numbers: tuple[int, ...] = ()
+    labelings: Mapping[int, Labeling | Exception] = field(default_factory=dict)
+    published: Mapping[int, Publication] = field(default_factory=dict)
+    active: Mapping[int, datetime] = field(default_factory=dict)
+
+    @property
+    def run_comments(self) -> Any:
+        return SimpleNamespace(close_comments_of_killed_runs=lambda *_: None)
+
+    def labeled(self, label: str) -> "LabeledForge":
+        assert label == "agent"
+        return self
+
+    def oldest_first(self) -> list[payloads.Issue]:
+        return [
+            payloads.Issue(number=n, id=n, title=f"Fault {n}", created_at=AT, updated_at=AT)
+            for n in self.numbers
+        ]
+
+    def labeling(self, issue: payloads.Issue) -> Labeling:
+        found = self.labelings.get(issue.number, LABELING)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def find_publication(self, trigger: Trigger) -> Publication | None:
+        return self.published.get(trigger.number or 0)
+
+    def active_since(self, *triggers: Trigger) -> datetime | None:
+        return self.active.get(triggers[0].number or 0)
+
+
+@dataclass
+class PlainSweep(Sweep):
+    """A sweep whose runs cost a dollar and do nothing. stops_at: the run that a signal ends."""
+
+    stops_at: int = 0
+
+    def _start_run(self, trigger: Trigger, issue: payloads.Issue) -> None:
+        if trigger.number == self.stops_at:
+            raise RunStopped("the run was stopped by SIGTERM", "start it again")
+        self.started_runs += 1
+        self._add_row(SweepRow(issue.number, issue.title, SweepFate.DONE, cost=1.0))
+
+
+def sweep(
+    forge: LabeledForge,
+    folder: Path,
+    runs: int = 10,
+    cost: float = 20.0,
+    kind: type[Sweep] = PlainSweep,
+    **more: Any,
+) -> Sweep:
+    # This forge has no comments that a run could wait for.
+    settings = load_settings({"max_budget": 1.6}, {"RESOLVER_PACE": '{"command_interval": 0}'})
+    values: dict[str, Any] = {
+        "repository": "octo/calc",
+        "forge": forge,
+        "settings": settings,
+        "load": lambda _: settings,
+        "host": run_request(folder).host,
+        "folder": folder,
+        "limits": SweepLimits(runs, cost),
+        "now": lambda: AT + timedelta(minutes=5),
+    }
+    return kind(**{**values, **more})
+
+
+def forge_with(folder: Path, *numbers: int, **more: Any) -> LabeledForge:
+    return LabeledForge(folder / "issue.md", "main", numbers=numbers, **more)
+
+
+LOST = ForgeError("could not read the events of #1", "try again")
+TAKEN = replace(LABELING, pull_request="https://x/pull/7", pull_request_by="carl")
+ANSWERED = {1: Publication(comment_url=PAGE), 2: Publication(branch="agent/2")}
+ACTIVE = {1: AT, 2: AT - timedelta(days=2)}
+STOPPED = "the run was stopped by SIGTERM"
+
+
+@pytest.mark.parametrize(
+    ("of_forge", "of_sweep", "expected"),
+    [
+        ({}, {"runs": 2}, ["done", "done", "not started a sweep starts at most 2 runs"]),
+        ({}, {"runs": 2, "is_dry_run": True}, ["would start", "would start", "not started a"]),
+        ({}, {"cost": 2.1}, ["done", "done", "not started $2.00 of $2.10 are spent (--max-total)"]),
+        ({"labelings": {1: LOST}}, {}, [f"failed {LOST.what}", "done", "done"]),
+        ({"labelings": {1: TAKEN}}, {}, ["skipped an open pull request of carl", "done", "done"]),
+        ({"published": ANSWERED}, {}, ["done before", "done", "done"]),  # 2 lacks its comment
+        ({"active": ACTIVE}, {}, ["skipped a run that started at 03:04 UTC", "done", "done"]),
+        ({}, {"stops_at": 2}, ["done", f"not started {STOPPED}", f"not started {STOPPED}"]),
+    ],
+)
+def test_each_issue_has_its_fate_and_the_reason(
+    tmp_path: Path, of_forge: dict[str, Any], of_sweep: dict[str, Any], expected: list[str]
+) -> None:
+    made = sweep(forge_with(tmp_path, 1, 2, 3, **of_forge), tmp_path, **of_sweep)
+    made.run()
+    found = [f"{row.fate.value} {row.reason}" for row in made.rows]
+    assert all(map(str.startswith, found, expected)), found
+    assert made.stopping.is_set() == ("stops_at" in of_sweep)
+    done = sum(row.fate is SweepFate.DONE for row in made.rows)
+    assert f"${done}.00 of $" in render_sweep(made, "sweep.txt.j2", "").splitlines()[-1]
+
+
+def test_a_label_of_somebody_without_write_access_is_refused_by_its_run_and_counts_as_none(
+    tmp_path: Path,
+) -> None:
+    refused: list[RunResult] = []
+    made = sweep(
+        forge_with(tmp_path, 1, level="triage"), tmp_path, kind=Sweep, on_result=refused.append
+    )
+    made.rows.append(SweepRow(9, "Earlier", SweepFate.DONE, cost=18.75))
+    _, row = made.run()
+    assert (row.fate, made.started_runs) == (SweepFate.SKIPPED, 0)
+    assert row.reason.startswith("mona has no write access")
+    [result] = refused
+    assert result.exit_code == 5
+    assert result.request.budget == 1.25, "what the runs before it have left"
+    assert (result.request.trigger.number, result.request.output.folder.name) == (1, "issue-1")
+
+
+def result(
+    folder: Path, conclusion: Conclusion, publication: Publication, state: RunState
+) -> RunResult:
+    values = executed_values(run_request(folder)).with_value(PublishedRun(publication))
+    values = values.with_value(
+        ExecutedRun(reports.outcome(state=state, reason="no more replies"), reports.patch())
+    )
+    return conclude(values, conclusion, MemoryForge(folder / "issue.md", "main"))
+
+
+REPEATED = Publication(comment_url=PAGE, repeated=True)
+ERROR = RunFailure(kind="error", what="it broke")
+
+
+@pytest.mark.parametrize(
+    ("conclusion", "publication", "state", "fate", "reason"),
+    [
+        (Conclusion(), PUBLISHED, RunState.FINISHED, SweepFate.DONE, ""),
+        (Conclusion(), REPEATED, RunState.FINISHED, SweepFate.DONE_BEFORE, ""),
+        (Conclusion(ERROR, 1), REPEATED, RunState.FINISHED, SweepFate.FAILED, "it broke"),
+        (Conclusion(ERROR, 1), PUBLISHED, RunState.FINISHED, SweepFate.FAILED, "it broke"),
+        (
+            Conclusion(RunFailure(kind="refused", what="mona may not"), 5),
+            Publication(), RunState.FINISHED, SweepFate.SKIPPED, "mona may not",
+        ),
+        (
+            Conclusion(RunFailure(kind="ceiling", what="no more today"), 5),
+            Publication(), RunState.FINISHED, SweepFate.SKIPPED, "no more today",
+        ),
+        (
+            Conclusion(exit_code=3),
+            Publication(), RunState.FINISHED, SweepFate.DONE, "no more replies",
+        ),
+        (
+            Conclusion(exit_code=4),
+            Publication(), RunState.LIMIT, SweepFate.FAILED, "no more replies",
+        ),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_run_decides_the_fate_of_its_issue(
+    tmp_path: Path,
+    conclusion: Conclusion,
+    publication: Publication,
+    state: RunState,
+    fate: SweepFate,
+    reason: str,
+) -> None:
+    ended = result(tmp_path, conclusion, publication, state)
+    assert _fate_of_result(ended) == (fate, reason or None)
+
+
+def test_the_row_of_a_run_has_its_page_and_what_it_cost(tmp_path: Path) -> None:
+    made = sweep(forge_with(tmp_path, 1), tmp_path)
+    [issue] = made.forge.labeled("agent").oldest_first()
+    row = made._row_of_result(result(tmp_path, Conclusion(), PUBLISHED, RunState.FINISHED), issue)
+    assert (row.number, row.url, row.cost) == (1, PULL.url, 0.0)
+    opening = sample.started().model_copy(update={"run": "run-1"})
+    reply = ModelReplied(completion=Completion(model="m", cost=0.5))
+    unpriced = ModelReplied(completion=Completion(model="m", cost=None))
+    with run_log(tmp_path / "events.jsonl") as log:
+        for event in (opening, reply, reply, unpriced):
+            log.stream.add(event)
+        ended = replace(result(tmp_path, Conclusion(), PUBLISHED, RunState.FINISHED), log=log)
+        row = made._row_of_result(ended, issue)
+    assert (row.cost, row.unpriced) == (1.0, 1)
