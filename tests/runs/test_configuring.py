@@ -77,7 +77,7 @@ def test_a_missing_base_branch_ends_the_run_with_the_setting_that_names_it(tmp_p
 def test_a_model_that_the_operator_has_not_named_is_not_the_agents(tmp_path: Path) -> None:
     files = {".agents/agents/notes.md": NOTES}
     [agent] = prepared(tmp_path / "1", files).agents.agents
-    assert (agent.model, agent.denied_model) == ("", "openai/small")
+    assert (agent.model, agent.denied_model) == (None, "openai/small")
     [agent] = prepared(
         tmp_path / "2", files, model_options="{fallbacks: [openai/small]}"
     ).agents.agents
