@@ -23,7 +23,7 @@ from resolver.controller.controller import AgentController, ControllerParts, Exe
 from resolver.controller.limits import derive_outcome, find_reached_limit
 from resolver.controller.recovery import MAX_REPORTED, ReplayCheck
 from resolver.errors import SandboxLost
-from resolver.events.actions import Message, ReviewComment
+from resolver.events.actions import Message, Recall, ReviewComment
 from resolver.events.base import Source
 from resolver.events.lifecycle import (
     AGENT,
@@ -40,6 +40,8 @@ from resolver.events.state import State
 from resolver.git.policy import MAX_PATCH_BYTES
 from resolver.git.tree import GITLINK
 from resolver.git.workspace import Workspace
+from resolver.memory.skills.library import answer_recall
+from resolver.memory.skills.recaller import SkillRecaller
 from resolver.models.run import (
     ExportedChange,
     Outcome,
@@ -390,11 +392,11 @@ def _open_controller(
         host_handlers={
             **parts.mcp.handlers,
             **index_action_handlers(parts.index),
-            **prepared.knowledge.handlers(),
+            Recall: partial(answer_recall, prepared.library),
             ReviewComment: review_comment_handler(prepared.workspace.pull),
         },
         confirmation=open_confirmation(settings, request.approval_requester),
-        recaller=prepared.knowledge.recaller((*roots_of(log.state.events), runtime.root)),
+        recaller=SkillRecaller(prepared.library, (*roots_of(log.state.events), runtime.root)),
     )
     return agent, AgentController(agent, log.stream, log.state, controller_parts)
 

@@ -49,8 +49,8 @@ from resolver.runs.stages import (
     RunRequest,
     RunTask,
 )
-from resolver.runs.wiring.agents import SlashCommand, choose_agent, read_agents
-from resolver.runs.wiring.knowledge import read_knowledge
+from resolver.runs.wiring.agents import choose_agent, read_agents
+from resolver.runs.wiring.knowledge import list_tasks, read_skills
 from resolver.security.invisible_text import with_invisible_shown
 
 
@@ -259,7 +259,7 @@ def configure(
     opening = run_task.log.opening if run_task.log else None
     trigger = opening.task.trigger if opening else request.trigger
     credential = request.credential(settings)
-    knowledge = read_knowledge(
+    library = read_skills(
         workspace,
         settings,
         trigger,
@@ -268,9 +268,8 @@ def configure(
         forge.is_public if forge else lambda: None,
         accepted.snapshot.siblings if accepted.snapshot else None,
     )
-    skills = [SlashCommand(*skill) for skill in knowledge.tasks]
     initial_agent = opening.agent if opening else settings.agent
-    agent = choose_agent(request.trigger, initial_agent, agents, skills)
+    agent = choose_agent(request.trigger, initial_agent, agents, list_tasks(library))
     prepared = PreparedRun(
         request=request,
         settings=settings.model_copy(update={"agent": agent}),
@@ -279,9 +278,9 @@ def configure(
         base_committed_at=cloned.base_committed_at,
         conventions=Conventions(),
         agents=agents,
-        knowledge=knowledge,
+        library=library,
         max_cost=float("inf"),
-        warnings=(*agents.problems, *knowledge.library.problems),
+        warnings=(*agents.problems, *library.problems),
     )
     if run_task.log is None and workspace.pull is None and forge is not None:
         prepared = _at_starting_branch(prepared, forge)

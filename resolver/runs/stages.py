@@ -28,6 +28,7 @@ from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_decision import QuotaUse
 from resolver.github.events.quota_ledger import Answer, Change, LedgerRun, LedgerVersion
+from resolver.memory.skills.library import Library
 from resolver.models.pull_request import PostedReplies
 from resolver.models.repository import Conventions
 from resolver.models.run import (
@@ -44,7 +45,6 @@ from resolver.models.run import (
 from resolver.models.verification import Verification
 from resolver.runs.output import OutcomeFile, Output
 from resolver.runs.spans import RunSpans
-from resolver.runs.wiring.knowledge import Knowledge
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.security.redaction import Redactor
 
@@ -222,7 +222,7 @@ class PreparedRun:
     base_committed_at: datetime | None
     conventions: Conventions
     agents: Definitions
-    knowledge: Knowledge
+    library: Library
     max_cost: float
     update: Literal["agent", "up_to_date", "clean_merge"] = "agent"
     warnings: tuple[str, ...] = ()

@@ -7,11 +7,11 @@ from resolver.agents.definitions import Definitions
 from resolver.config.settings import load_settings
 from resolver.events.run_log import RunLog
 from resolver.git.workspace import Workspace
+from resolver.memory.skills.library import Library
 from resolver.models.repository import Conventions
 from resolver.models.run import Publication, PullRequest
 from resolver.runs.output import Output
 from resolver.runs.stages import ExecutedRun, PreparedRun, PublishedRun, RunRequest, StageValues
-from resolver.runs.wiring.knowledge import Knowledge
 from resolver.runs.wiring.sandbox import RunHost
 from tests.github import reports
 
@@ -63,7 +63,7 @@ def prepared_run(
         "base_committed_at": None,
         "conventions": Conventions(),
         "agents": Definitions(),
-        "knowledge": Knowledge(),
+        "library": Library(),
         "max_cost": 1.0,
     }
     return PreparedRun(request=request, workspace=workspace, **{**values, **changes})

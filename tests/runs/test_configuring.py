@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.errors import WorkspaceError
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.github.forge import Forge
@@ -24,7 +23,7 @@ from resolver.runs.prepare import (
     find_pushed_work,
 )
 from resolver.runs.stages import AcceptedRun, PreparedRun, PublishedRun, RunRequest, RunTask
-from resolver.runs.wiring.knowledge import read_knowledge
+from resolver.runs.wiring.knowledge import read_skills
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.parts.memory_forge import MemoryForge
@@ -65,13 +64,6 @@ def test_what_is_wrong_in_the_repositorys_files_becomes_a_warning(tmp_path: Path
     assert made.settings.max_iterations == 7
     agent, skill = made.warnings
     assert ".agents/agents/bad.md:3" in agent and ".agents/skills/bad.md:3" in skill
-
-
-def test_a_missing_base_branch_ends_the_run_with_the_setting_that_names_it(tmp_path: Path) -> None:
-    with pytest.raises(WorkspaceError) as raised:
-        prepared(tmp_path, {".github/resolver.yml": "base_branch: nowhere\n"})
-    assert "there is no branch nowhere" in raised.value.what
-    assert "base_branch" in raised.value.what + raised.value.next_step
 
 
 def test_a_model_that_the_operator_has_not_named_is_not_the_agents(tmp_path: Path) -> None:
@@ -298,7 +290,7 @@ def test_private_skills_are_for_private_repositories(
     workspace = Workspace.clone(
         settings.clone_url("octo/calc"), tmp_path / "clone", credential=credential
     )
-    known = read_knowledge(
+    known = read_skills(
         workspace,
         settings,
         on("octo/calc"),
@@ -306,7 +298,7 @@ def test_private_skills_are_for_private_repositories(
         tmp_path,
         lambda: not is_private if says_so else None,
     )
-    assert (known.library.skill("house") is not None) is is_private
+    assert (known.skill("house") is not None) is is_private
 
 
 def test_skills_of_the_owners_two_repositories_are_named_by_them_and_the_nearest_wins(
@@ -320,9 +312,7 @@ def test_skills_of_the_owners_two_repositories_are_named_by_them_and_the_nearest
     github.create_repository("octo/.agents", sums)
     settings = load_settings({}, {"GITHUB_SERVER_URL": github.server_url}, {})
     workspace = Workspace.clone(settings.clone_url("octo/calc"), tmp_path / "clone")
-    library = read_knowledge(
-        workspace, settings, on("octo/calc"), None, tmp_path, lambda: True
-    ).library
+    library = read_skills(workspace, settings, on("octo/calc"), None, tmp_path, lambda: True)
     found = {name: library.skill(name) for name in ("house", "sums", "adding")}
     assert {name: skill and (skill.body, skill.source) for name, skill in found.items()} == {
         "house": ("HOUSE-WORD", "octo/.github: .agents/skills/house.md"),

@@ -111,17 +111,6 @@ def test_a_review_that_a_run_has_handled_is_not_handled_for_its_other_events(
     assert isinstance(again, Trigger) and again.key == first.key, "a person re-runs its job"
 
 
-def test_a_comment_that_a_run_has_answered_remains_a_request(
-    github: GitHubServer, events: Events, issue: Issue, job: Job
-) -> None:
-    """No other event makes the same request, and the run finds its own comment."""
-    payload = events.comment(github.add_comment(issue, "@agent fix it", "mona"))
-    first = job(payload, "issue_comment")
-    assert isinstance(first, Trigger)
-    github.add_comment(issue, f"{run_marker(first.key, Ending.ERROR)}\n\nIt failed.", BOT)
-    assert job(payload, "issue_comment") == first
-
-
 def read(path: object) -> object:
     return read_event({"GITHUB_EVENT_NAME": "issues", "GITHUB_EVENT_PATH": str(path)})
 

@@ -10,22 +10,11 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import docker
 import pytest
 
-from resolver.config.settings import load_settings
-from resolver.controller.control import Control, Stop
-from resolver.events.log import Event
-from resolver.events.observations import AgentStateChanged
-from resolver.events.stream import utc_now
-from resolver.github.local_issue import local_trigger
-from resolver.runs.output import Output
-from resolver.runs.pipeline import run_pipeline
-from resolver.runs.stages import RunRequest
-from resolver.runs.wiring.sandbox import RunHost
 from tests.parts.engine import wait_until_removed
 from tests.parts.model_endpoint import ModelEndpoint, slow
 from tests.parts.processes import act_on_start, count_running
@@ -153,44 +142,6 @@ def test_a_signal_ends_a_run_that_waits_for_git(scenario: Scenario) -> None:
     assert (done.output / "patch.diff").exists()
     result = scenario.bot_comments()[-1]
     assert "SIGTERM" in result and "@agent publish" in result, result
-
-
-@pytest.mark.parametrize("command", ["sleep 3002", ""], ids=["agent", "export of the change"])
-def test_a_comment_ends_a_run_of_a_server(command: str, tmp_path: Path) -> None:
-    """A server executes runs in threads, which no signal reaches."""
-    checkout = make_checkout(tmp_path / "calc", {**FILES, **CHECKS})
-    more = [{"command": command, "timeout": 3600}] if command == "sleep 3002" else []
-    options = {"model": script(tmp_path, FIX, *more)["LLM_MODEL"], "runtime": "local"}
-    issue, control, now = tmp_path / "issue.md", Control(), utc_now()
-    issue.write_text("# Fix it\n\nIt is broken.\n")
-    stop = Stop(by="mona", reason="wrong file")
-
-    def stop_when_the_agent_has_finished(event: Event) -> None:
-        if not command and isinstance(event, AgentStateChanged) and event.state == "finished":
-            control.send(stop)
-
-    request = RunRequest(
-        trigger=local_trigger(checkout, run="1", login="mona", at=now),
-        run="run-1",
-        output=Output(tmp_path / "output"),
-        load_settings=lambda repository: load_settings(options, {}, repository),
-        host=RunHost(os.environ, tmp_path / "cache"),
-        issue=str(issue),
-        source=str(checkout),
-        control=control,
-        progress=stop_when_the_agent_has_finished,
-    )
-    if command:
-        act_on_start(command, lambda: control.send(stop))
-    with ThreadPoolExecutor() as pool:
-        result = pool.submit(run_pipeline, request, None).result()
-    assert (result.exit_code, result.outcome_file.state.value) == (1, "stopped")
-    assert result.publication.branch is None
-    said = result.failure.what if result.failure else result.outcome_file.reason
-    assert "stopped by mona: wrong file" in said
-    assert "+ $2" in (tmp_path / "output/patch.diff").read_text()
-    assert git(checkout, "branch", "--format=%(refname:short)") == "main"
-    assert not command or count_running(command) == 0
 
 
 def test_the_time_limit_ends_a_command(command_line: CommandLine, tmp_path: Path) -> None:

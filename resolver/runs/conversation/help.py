@@ -19,7 +19,7 @@ from resolver.memory.skills.library import (
 from resolver.memory.skills.skill import Origin
 from resolver.models.run import Trigger
 from resolver.runs.wiring.agents import RESERVED_NAMES, SlashCommand, list_slash_commands
-from resolver.runs.wiring.knowledge import Knowledge
+from resolver.runs.wiring.knowledge import list_tasks
 
 logger = logging.getLogger("resolver.runs.conversation.help")
 
@@ -62,7 +62,7 @@ def _read_skills(forge: GitHubForge) -> list[SlashCommand]:
         files |= _read_files(forge, skill_folder, MAX_SKILL_FILES)
     repository_source = SkillSource(Origin.REPOSITORY, tuple(files), files.get)
     library = read_library([repository_source, built_in_skills(template_folder() / "skills")])
-    return [SlashCommand(*task) for task in Knowledge(library).tasks]
+    return list_tasks(library)
 
 
 def _read_files(forge: GitHubForge, folder: str, max_files: int) -> dict[str, bytes]:

@@ -4,17 +4,12 @@ Everything is read at commits that only people with write access can have made.
 """
 
 import logging
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render, template_folder
 from resolver.errors import WorkspaceError
-from resolver.events.actions import Recall
-from resolver.events.base import ActionBase, ObservationBase
 from resolver.git.git import Credential
 from resolver.git.remote import list_refs
 from resolver.git.workspace import Workspace
@@ -24,14 +19,13 @@ from resolver.memory.skills.library import (
     SKILL_FOLDERS,
     Library,
     SkillSource,
-    answer_recall,
     built_in_skills,
     is_shown_to_agents,
     read_library,
 )
-from resolver.memory.skills.recaller import SkillRecaller
 from resolver.memory.skills.skill import Origin
 from resolver.models.run import Patch, Trigger, TriggerKind
+from resolver.runs.wiring.agents import SlashCommand
 
 logger = logging.getLogger("resolver.runs.wiring.knowledge")
 
@@ -43,33 +37,17 @@ ORGANIZATION_FOLDERS = {
 folders."""
 
 
-@dataclass(frozen=True)
-class Knowledge:
-    """The knowledge that was read for a run."""
-
-    library: Library = field(default_factory=Library)
-
-    @property
-    def tasks(self) -> tuple[tuple[str, str], ...]:
-        """Names that a person can call with a slash, each with a one-line description."""
-        tasks = (skill for skill in self.library.skills if skill.kind == "task")
-        return tuple(
-            (name, skill.description) for skill in tasks for name in (skill.name, *skill.commands)
-        )
-
-    def recaller(self, roots: Sequence[str]) -> SkillRecaller:
-        """Return the recaller that gives the run's agents the matching skills.
-
-        roots: the repository's paths in the sandboxes of the log.
-        """
-        return SkillRecaller(self.library, roots)
-
-    def handlers(self) -> dict[type[ActionBase], Callable[[Any], ObservationBase]]:
-        """Return the handlers of actions that the host executes for the agents."""
-        return {Recall: partial(answer_recall, self.library)}
+def list_tasks(library: Library) -> list[SlashCommand]:
+    """Return the task skills, by each name that a person can call with a slash."""
+    tasks = (skill for skill in library.skills if skill.kind == "task")
+    return [
+        SlashCommand(name, skill.description)
+        for skill in tasks
+        for name in (skill.name, *skill.commands)
+    ]
 
 
-def read_knowledge(
+def read_skills(
     workspace: Workspace,
     settings: Settings,
     trigger: Trigger,
@@ -77,7 +55,7 @@ def read_knowledge(
     folder: Path,
     is_public: Callable[[], bool | None],
     siblings: Collection[str] | None = None,
-) -> Knowledge:
+) -> Library:
     """Read the instructions and skills for this run.
 
     folder: for clones of the organization's repositories.
@@ -93,7 +71,7 @@ def read_knowledge(
         sources += _read_organization_skills(
             settings, trigger.repository, credential, folder, is_public, siblings_to_read
         )
-    return Knowledge(read_library(sources))
+    return read_library(sources)
 
 
 def _read_organization_skills(
