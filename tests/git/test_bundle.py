@@ -26,7 +26,7 @@ class Forge:
     """Creates arbitrary objects and a bundle of them, like an attacker."""
 
     def __init__(self, scenario: Scenario, place: Path) -> None:
-        self.folder = place / "forged"
+        self.workspace, self.folder = scenario.workspace, place / "forged"
         plain_git(place, "clone", "-q", "--bare", str(scenario.source), str(self.folder))
         self.base = scenario.workspace.base
         self.base_tree = plain_git(self.folder, "rev-parse", f"{self.base}^{{tree}}")
@@ -59,35 +59,32 @@ class Forge:
         )  # fmt: skip
         return self.path
 
+    def refused(self, bundle: Path | None, commit: str, tree: str) -> str:
+        with pytest.raises((WorkspaceError, PolicyViolation)) as caught:
+            self.workspace.receive(bundle, commit, tree)
+        return caught.value.what
+
 
 @pytest.fixture
 def forge(scenario: Scenario, tmp_path: Path) -> Forge:
     return Forge(scenario, tmp_path)
 
 
-def _refused(scenario: Scenario, bundle: Path | None, commit: str, tree: str) -> str:
-    with pytest.raises((WorkspaceError, PolicyViolation)) as caught:
-        scenario.workspace.receive(bundle, commit, tree)
-    return caught.value.what
-
-
 @pytest.mark.attack
 @pytest.mark.parametrize("name", [".git", ".g\u200cit", "git~1", ".."])
-def test_a_name_that_stands_for_git_breaks_the_policy(
-    scenario: Scenario, forge: Forge, name: str
-) -> None:
+def test_a_name_that_stands_for_git_breaks_the_policy(forge: Forge, name: str) -> None:
     """A change contains a form of `.git`, also one with a zero-width character: it breaks the
     policy, so that the run ends as refused."""
     tree = forge.tree(("100644", name, forge.object("blob", b"x\n")))
     commit = forge.commit(tree, forge.base)
     with pytest.raises(PolicyViolation, match=r"a form of \.git"):
-        scenario.workspace.receive(forge.bundle(commit), commit, tree)
+        forge.workspace.receive(forge.bundle(commit), commit, tree)
 
 
-def test_a_valid_handmade_bundle_is_accepted(scenario: Scenario, forge: Forge) -> None:
+def test_a_valid_handmade_bundle_is_accepted(forge: Forge) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", b"x\n")))
     commit = forge.commit(tree, forge.base)
-    patch = scenario.workspace.receive(forge.bundle(commit), commit, tree)
+    patch = forge.workspace.receive(forge.bundle(commit), commit, tree)
     assert {f.path: f.status for f in patch.files} == {
         "README.md": "deleted", "src/a.py": "deleted", "x": "added",
     }  # fmt: skip
@@ -97,21 +94,19 @@ def test_a_valid_handmade_bundle_is_accepted(scenario: Scenario, forge: Forge) -
 @pytest.mark.parametrize(
     "name", ["..", ".", ".git", ".GIT", "git~1", ".g\u200cit", "a/b", "../../etc/cron.d/x"]
 )
-def test_a_tree_with_a_dangerous_name_is_refused(
-    scenario: Scenario, forge: Forge, name: str
-) -> None:
+def test_a_tree_with_a_dangerous_name_is_refused(forge: Forge, name: str) -> None:
     """A change contains `.git`, `..` or a form of them as a name: refused."""
     blob = forge.object("blob", b"x\n")
     tree = forge.tree(("100644", name, blob))
     commit = forge.commit(tree, forge.base)
-    assert "fsck error" in _refused(scenario, forge.bundle(commit), commit, tree)
+    assert "fsck error" in forge.refused(forge.bundle(commit), commit, tree)
     folder = forge.tree(("40000", name, forge.tree(("100755", "x", blob))))
     outer = forge.tree(("40000", "outer", folder))
     commit = forge.commit(outer, forge.base)
-    assert "fsck error" in _refused(scenario, forge.bundle(commit), commit, outer)
+    assert "fsck error" in forge.refused(forge.bundle(commit), commit, outer)
 
 
-def test_unsorted_trees_and_duplicate_entries_are_refused(scenario: Scenario, forge: Forge) -> None:
+def test_unsorted_trees_and_duplicate_entries_are_refused(forge: Forge) -> None:
     first, second = forge.object("blob", b"1"), forge.object("blob", b"2")
     for entries in (
         [("100644", "x", first), ("100644", "x", second)],
@@ -120,56 +115,52 @@ def test_unsorted_trees_and_duplicate_entries_are_refused(scenario: Scenario, fo
     ):
         tree = forge.tree(*entries)
         commit = forge.commit(tree, forge.base)
-        assert "fsck error" in _refused(scenario, forge.bundle(commit), commit, tree)
+        assert "fsck error" in forge.refused(forge.bundle(commit), commit, tree)
 
 
-def test_a_gitmodules_file_that_runs_commands_is_refused(scenario: Scenario, forge: Forge) -> None:
+def test_a_gitmodules_file_that_runs_commands_is_refused(forge: Forge) -> None:
     text = b'[submodule "x"]\n\tpath = x\n\turl = -u./payload\n\tupdate = !touch /tmp/x\n'
     tree = forge.tree(("100644", ".gitmodules", forge.object("blob", text)))
     commit = forge.commit(tree, forge.base)
-    assert "fsck error" in _refused(scenario, forge.bundle(commit), commit, tree)
+    assert "fsck error" in forge.refused(forge.bundle(commit), commit, tree)
 
 
-def test_an_announced_tree_other_than_the_commits_is_refused(
-    scenario: Scenario, forge: Forge
-) -> None:
+def test_an_announced_tree_other_than_the_commits_is_refused(forge: Forge) -> None:
     commit = forge.commit(forge.tree(("100644", "x", forge.object("blob", b"x"))), forge.base)
-    assert "another tree" in _refused(scenario, forge.bundle(commit), commit, forge.base_tree)
+    assert "another tree" in forge.refused(forge.bundle(commit), commit, forge.base_tree)
 
 
-def test_an_announced_commit_other_than_the_bundles_is_refused(
-    scenario: Scenario, forge: Forge
-) -> None:
+def test_an_announced_commit_other_than_the_bundles_is_refused(forge: Forge) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", b"x")))
     bundle = forge.bundle(forge.commit(tree, forge.base))
-    assert "not the announced commit" in _refused(scenario, bundle, forge.base, tree)
+    assert "not the announced commit" in forge.refused(bundle, forge.base, tree)
 
 
 @pytest.mark.attack
-def test_extra_refs_are_refused(scenario: Scenario, forge: Forge) -> None:
+def test_extra_refs_are_refused(forge: Forge) -> None:
     """A bundle from the sandbox has more refs than one: refused."""
     first_tree = forge.tree(("100644", "x", forge.object("blob", b"1")))
     second_tree = forge.tree(("100644", "x", forge.object("blob", b"2")))
     first, second = forge.commit(first_tree, forge.base), forge.commit(second_tree, forge.base)
-    assert "2 refs" in _refused(scenario, forge.bundle(first, second), first, first_tree)
+    assert "2 refs" in forge.refused(forge.bundle(first, second), first, first_tree)
 
 
 @pytest.mark.attack
-def test_unrelated_or_longer_history_is_refused(scenario: Scenario, forge: Forge) -> None:
+def test_unrelated_or_longer_history_is_refused(forge: Forge) -> None:
     """A change brings other history than one commit on the base: refused."""
     tree = forge.tree(("100644", "x", forge.object("blob", b"1")))
     orphan = forge.commit(tree)
-    assert "directly on the base" in _refused(scenario, forge.bundle(orphan), orphan, tree)
+    assert "directly on the base" in forge.refused(forge.bundle(orphan), orphan, tree)
     middle = forge.commit(forge.base_tree, forge.base)
     top = forge.commit(tree, middle)
-    assert "directly on the base" in _refused(scenario, forge.bundle(top), top, tree)
+    assert "directly on the base" in forge.refused(forge.bundle(top), top, tree)
     merge = forge.commit(tree, forge.base, middle)
-    assert "directly on the base" in _refused(scenario, forge.bundle(merge), merge, tree)
+    assert "directly on the base" in forge.refused(forge.bundle(merge), merge, tree)
     foreign = forge.bundle(top, without=(middle,))
-    assert "other than the base" in _refused(scenario, foreign, top, tree)
+    assert "other than the base" in forge.refused(foreign, top, tree)
 
 
-def test_a_bundle_with_a_missing_object_is_refused(scenario: Scenario, forge: Forge) -> None:
+def test_a_bundle_with_a_missing_object_is_refused(forge: Forge) -> None:
     nowhere = hashlib.sha1(b"nothing").hexdigest()
     tree = forge.tree(("100644", "x", nowhere))
     commit = forge.commit(tree, forge.base)
@@ -179,37 +170,33 @@ def test_a_bundle_with_a_missing_object_is_refused(scenario: Scenario, forge: Fo
     ).stdout  # fmt: skip
     head = f"# v2 git bundle\n-{forge.base} \n{commit} refs/heads/x\n\n".encode()
     forge.path.write_bytes(head + pack)
-    assert "can't be used" in _refused(scenario, forge.path, commit, tree)
+    assert "can't be used" in forge.refused(forge.path, commit, tree)
 
 
 @pytest.mark.attack
-def test_a_bundle_truncated_or_changed_anywhere_is_refused(
-    scenario: Scenario, forge: Forge
-) -> None:
+def test_a_bundle_truncated_or_changed_anywhere_is_refused(forge: Forge) -> None:
     """A bundle from the sandbox is cut or altered anywhere: refused."""
     tree = forge.tree(("100644", "x", forge.object("blob", os.urandom(3000))))
     commit = forge.commit(tree, forge.base)
     sound = forge.bundle(commit).read_bytes()
     for at in (0, 5, 40, 100, len(sound) // 2, len(sound) - 1):
         forge.path.write_bytes(sound[:at])
-        assert "can't be used" in _refused(scenario, forge.path, commit, tree)
+        assert "can't be used" in forge.refused(forge.path, commit, tree)
         forge.path.write_bytes(sound[:at] + bytes([sound[at] ^ 1]) + sound[at + 1 :])
-        assert "can't be used" in _refused(scenario, forge.path, commit, tree)
+        assert "can't be used" in forge.refused(forge.path, commit, tree)
 
 
 @pytest.mark.parametrize(
     "announced", ["", "HEAD", "--output=/tmp/x", "0" * 39, "g" * 40, "a\n" * 20]
 )
-def test_an_announced_id_of_another_form_is_refused(
-    scenario: Scenario, forge: Forge, announced: str
-) -> None:
+def test_an_announced_id_of_another_form_is_refused(forge: Forge, announced: str) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", b"x")))
     commit = forge.commit(tree, forge.base)
-    assert "object id" in _refused(scenario, forge.bundle(commit), announced, tree)
-    assert "object id" in _refused(scenario, forge.path, commit, announced)
+    assert "object id" in forge.refused(forge.bundle(commit), announced, tree)
+    assert "object id" in forge.refused(forge.path, commit, announced)
 
 
-def test_a_change_without_a_bundle_must_be_empty(scenario: Scenario, forge: Forge) -> None:
-    assert scenario.workspace.receive(None, forge.base, forge.base_tree).is_empty
+def test_a_change_without_a_bundle_must_be_empty(forge: Forge) -> None:
+    assert forge.workspace.receive(None, forge.base, forge.base_tree).is_empty
     other = forge.tree(("100644", "x", forge.object("blob", b"x")))
-    assert "sent none" in _refused(scenario, None, forge.base, other)
+    assert "sent none" in forge.refused(None, forge.base, other)

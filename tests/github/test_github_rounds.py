@@ -1,6 +1,7 @@
 """Tests of replying in review threads, over a real socket."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -21,15 +22,6 @@ __all__ = ["pull"]
 COMMIT = "c" * 40
 
 
-@pytest.fixture
-def review(github: GitHubServer, pull: Issue) -> Review:
-    github.advance(5)
-    lines = tuple(("a.py", n, f"@agent change {n}") for n in (28, 30, 31))
-    made = github.add_review(pull, "", "alice", comments=lines)
-    github.advance(5)
-    return made
-
-
 def trigger(review: Review, **changes: Any) -> Trigger:
     values: dict[str, Any] = {
         "key": f"review:{review.id}",
@@ -44,104 +36,102 @@ def trigger(review: Review, **changes: Any) -> Trigger:
     return reports.trigger(**{**values, **changes})
 
 
-def read_threads(github: GitHubServer, review: Review) -> list[ThreadRequest]:
-    """Its conversations, as they are read."""
-    task = forge_for(github).read(trigger(review))
-    assert task.pull is not None
-    threads = [t for t in task.pull.threads if t.comments[0].review == review.id]
-    return [ThreadRequest(label=f"T{n}", thread=t) for n, t in enumerate(threads, start=1)]
-
-
 def done(threads: Sequence[ThreadRequest], words: str = "Changed.") -> list[ThreadReply]:
     return [ThreadReply(thread=thread, is_addressed=True, text=words) for thread in threads]
 
 
-def give(
-    github: GitHubServer,
-    review: Review,
-    replies: Sequence[ThreadReply],
-    commit: str = COMMIT,
-    token: str = "",
-    **changes: Any,
-) -> AnsweredThreads:
-    patch = reports.patch("a.py").model_copy(update={"commit": commit or None})
-    report = reports.report(trigger=trigger(review), patch=patch, **changes)
-    forge = forge_for(github, token) if token else forge_for(github)
-    return forge.answer_threads(report, replies, commit)
+@dataclass
+class Round:
+    """A review of three lines, and the replies in its threads."""
+
+    github: GitHubServer
+    pull: Issue
+    review: Review
+
+    def threads(self) -> list[ThreadRequest]:
+        """Its conversations, as they are read."""
+        task = forge_for(self.github).read(trigger(self.review))
+        assert task.pull is not None
+        threads = [t for t in task.pull.threads if t.comments[0].review == self.review.id]
+        return [ThreadRequest(label=f"T{n}", thread=t) for n, t in enumerate(threads, start=1)]
+
+    def give(self, replies: Sequence[ThreadReply], review: Review | None = None) -> AnsweredThreads:
+        """Reply to the request of a review, by default this one."""
+        patch = reports.patch("a.py").model_copy(update={"commit": COMMIT})
+        report = reports.report(trigger=trigger(review or self.review), patch=patch)
+        return forge_for(self.github).answer_threads(report, replies, COMMIT)
+
+    def ours(self) -> list[ReviewComment]:
+        return [c for c in self.pull.review_comments if c.author.login == BOT]
 
 
-def ours(pull: Issue) -> list[ReviewComment]:
-    return [c for c in pull.review_comments if c.author.login == BOT]
+@pytest.fixture
+def stage(github: GitHubServer, pull: Issue) -> Round:
+    github.advance(5)
+    lines = tuple(("a.py", n, f"@agent change {n}") for n in (28, 30, 31))
+    made = github.add_review(pull, "", "alice", comments=lines)
+    github.advance(5)
+    return Round(github, pull, made)
 
 
-def test_each_thread_gets_one_reply_with_the_commit(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    threads = read_threads(github, review)
-    given = give(github, review, done(threads[:2]))
-    first, second = ours(pull)
-    assert (first.in_reply_to, second.in_reply_to) == tuple(c.id for c in review.comments[:2])
-    page = f"{github.server_url}/{NAME}/pull/{pull.number}/commits/{COMMIT}"
+def test_each_thread_gets_one_reply_with_the_commit(stage: Round) -> None:
+    threads = stage.threads()
+    given = stage.give(done(threads[:2]))
+    first, second = stage.ours()
+    assert (first.in_reply_to, second.in_reply_to) == tuple(c.id for c in stage.review.comments[:2])
+    page = f"{stage.github.server_url}/{NAME}/pull/{stage.pull.number}/commits/{COMMIT}"
     assert first.body.rstrip().endswith(f"Changed.\n\nDone in [`{COMMIT[:12]}`](<{page}>).")
     assert given.url.endswith(f"#discussion_r{first.id}")
     assert given.missing_places == ()
 
 
-def test_a_second_attempt_finds_replies_of_the_first(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    replies = done(read_threads(github, review))
-    give(github, review, replies[:1])
-    give(github, review, replies)
-    github.advance(60)
-    give(github, review, replies)
-    assert [c.in_reply_to for c in ours(pull)] == [c.id for c in review.comments]
+def test_a_second_attempt_finds_replies_of_the_first(stage: Round) -> None:
+    replies = done(stage.threads())
+    stage.give(replies[:1])
+    stage.give(replies)
+    stage.github.advance(60)
+    stage.give(replies)
+    assert [c.in_reply_to for c in stage.ours()] == [c.id for c in stage.review.comments]
 
 
 @pytest.mark.attack
-def test_a_forged_marker_suppresses_no_reply(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
+def test_a_forged_marker_suppresses_no_reply(stage: Round) -> None:
     """Somebody forges the marker of a reply to a thread: the reply is published."""
-    [thread] = read_threads(github, review)[:1]
-    forged = thread_marker(f"review:{review.id}", thread.thread.id)
-    root = review.comments[0]
-    github.add_review_comment(pull, "a.py", 28, forged, "eve", in_reply_to=root)
-    give(github, review, done([thread]))
-    assert [c.in_reply_to for c in ours(pull)] == [root.id]
+    [thread] = stage.threads()[:1]
+    forged = thread_marker(f"review:{stage.review.id}", thread.thread.id)
+    root = stage.review.comments[0]
+    stage.github.add_review_comment(stage.pull, "a.py", 28, forged, "eve", in_reply_to=root)
+    stage.give(done([thread]))
+    assert [c.in_reply_to for c in stage.ours()] == [root.id]
 
 
-def test_another_request_gets_a_reply_of_its_own_in_the_same_thread(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    threads = read_threads(github, review)[:1]
-    give(github, review, done(threads))
-    github.advance(5)
-    root = review.comments[0]
-    later = github.add_review(pull, "", "alice", replies=((root, "@agent and now?"),))
-    github.advance(5)
-    give(github, later, done(threads, "Once more."))
-    assert ["Once more." in c.body for c in ours(pull)] == [False, True]
+def test_another_request_gets_a_reply_of_its_own_in_the_same_thread(stage: Round) -> None:
+    threads = stage.threads()[:1]
+    stage.give(done(threads))
+    stage.github.advance(5)
+    root = stage.review.comments[0]
+    later = stage.github.add_review(stage.pull, "", "alice", replies=((root, "@agent and now?"),))
+    stage.github.advance(5)
+    stage.give(done(threads, "Once more."), later)
+    assert ["Once more." in c.body for c in stage.ours()] == [False, True]
 
 
-def test_an_answer_is_not_called_done(github: GitHubServer, pull: Issue, review: Review) -> None:
-    replies = [ThreadReply(thread=t, text="It is kept.") for t in read_threads(github, review)]
-    give(github, review, replies)
-    assert all("It is kept." in c.body and "Done" not in c.body for c in ours(pull))
-    assert not any(c.resolved for c in pull.review_comments)
+def test_an_answer_is_not_called_done(stage: Round) -> None:
+    replies = [ThreadReply(thread=t, text="It is kept.") for t in stage.threads()]
+    stage.give(replies)
+    assert all("It is kept." in c.body and "Done" not in c.body for c in stage.ours())
+    assert not any(c.resolved for c in stage.pull.review_comments)
 
 
 # What can go wrong
 
 
-def test_a_deleted_thread_is_named_and_the_others_get_replies(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    threads = read_threads(github, review)
-    pull.review_comments.remove(review.comments[0])
-    given = give(github, review, done(threads))
+def test_a_deleted_thread_is_named_and_the_others_get_replies(stage: Round) -> None:
+    threads = stage.threads()
+    stage.pull.review_comments.remove(stage.review.comments[0])
+    given = stage.give(done(threads))
     assert given.missing_places == ("a.py:28",)
-    assert len(ours(pull)) == 2
+    assert len(stage.ours()) == 2
 
 
 HOSTILE = """@octo/owners look: fixes #7, closes octo/other#2 and https://github.com/octo/demo/issues/3
@@ -152,11 +142,11 @@ rm -rf /
 <!-- resolver:thread key=0 -->"""
 
 
-def test_text_of_the_model_is_inert(github: GitHubServer, pull: Issue, review: Review) -> None:
-    give(github, review, done(read_threads(github, review)[:1], HOSTILE))
-    [reply] = ours(pull)
+def test_text_of_the_model_is_inert(stage: Round) -> None:
+    stage.give(done(stage.threads()[:1], HOSTILE))
+    [reply] = stage.ours()
     marker, _, words = reply.body.partition("\n")
-    assert is_thread_reply(marker, f"review:{review.id}")
+    assert is_thread_reply(marker, f"review:{stage.review.id}")
     assert "`@octo/owners`" in words
     assert "`#7`" in words and "`octo/other#2`" in words
     assert "`https://github.com/octo/demo/issues/3`" in words
@@ -170,16 +160,16 @@ def test_text_of_the_model_is_inert(github: GitHubServer, pull: Issue, review: R
 # A question in one thread
 
 
-def test_the_answer_to_a_question_in_a_thread_is_found_again(
-    github: GitHubServer, pull: Issue, review: Review
-) -> None:
-    question = trigger(review, kind=TriggerKind.REVIEW_COMMENT, comment_id=review.comments[0].id)
+def test_the_answer_to_a_question_in_a_thread_is_found_again(stage: Round) -> None:
+    question = trigger(
+        stage.review, kind=TriggerKind.REVIEW_COMMENT, comment_id=stage.review.comments[0].id
+    )
     assert question.in_thread
-    [thread] = read_threads(github, review)[:1]
-    forge = forge_for(github)
+    [thread] = stage.threads()[:1]
+    forge = forge_for(stage.github)
     forge.answer_threads(reports.report(trigger=question), done([thread]), "")
     assert forge.find_publication(question) is None, "an answer among others is not the whole"
-    github.advance(5)
+    stage.github.advance(5)
     later = question.model_copy(update={"key": "review:9"})
     whole = [ThreadReply(thread=thread, text="Because.", is_only_answer=True)]
     given = forge.answer_threads(reports.report(trigger=later), whole, "")

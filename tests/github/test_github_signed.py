@@ -10,12 +10,10 @@ from resolver.errors import BranchTaken, ForgeError, WorkspaceError
 from resolver.git.objects import read_local_commit
 from resolver.git.tree import read_blobs
 from resolver.git.workspace import Workspace
-from resolver.github.comments.signed_commits import SignedCommits
 from resolver.models.repository import PublishedCommit
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.bare import BareRepository, FileContent
-from tests.parts.github_server.state import Repository
 
 BRANCH = "agent/issue-1-mend"
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -53,17 +51,14 @@ CHANGES: dict[str, Mapping[str, FileContent]] = {
 }
 
 
-@pytest.fixture
-def repository(github: GitHubServer) -> Repository:
-    return github.create_repository(NAME, files=BASE)
-
-
 class Host:
     """The host's clone, in which commits are made that nobody has a name for."""
 
-    def __init__(self, folder: Path, repository: Repository) -> None:
-        self.workspace = Workspace.clone(str(repository.git_dir), folder / "clone.git")
+    def __init__(self, folder: Path, github: GitHubServer) -> None:
+        self.github, self.repository = github, github.create_repository(NAME, files=BASE)
+        self.workspace = Workspace.clone(str(self.repository.git_dir), folder / "clone.git")
         self.git = BareRepository(self.workspace.folder)
+        self.signer = forge_for(github).signer()
 
     def commit(
         self, files: Mapping[str, FileContent], message: str = "Mend it", parent: str = ""
@@ -75,61 +70,49 @@ class Host:
     def tree(self, commit: str) -> str:
         return self.git.text("rev-parse", f"{commit}^{{tree}}")
 
-    def put(
-        self, signer: SignedCommits, commit: str, previous: str | None = None
-    ) -> PublishedCommit:
+    def put(self, commit: str, previous: str | None = None) -> PublishedCommit:
         git = self.workspace.git
         read = read_local_commit(git, commit)
-        return signer.put(read, read_blobs(git, read.blobs), BRANCH, previous)
+        return self.signer.put(read, read_blobs(git, read.blobs), BRANCH, previous)
 
 
 @pytest.fixture
-def host(tmp_path: Path, repository: Repository) -> Host:
-    return Host(tmp_path, repository)
-
-
-@pytest.fixture
-def signer(github: GitHubServer, repository: Repository) -> SignedCommits:
-    return forge_for(github).signer()
+def host(tmp_path: Path, github: GitHubServer) -> Host:
+    return Host(tmp_path, github)
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_every_change_has_the_same_tree_on_github(
-    change: Mapping[str, FileContent], host: Host, signer: SignedCommits, repository: Repository
+    change: Mapping[str, FileContent], host: Host
 ) -> None:
     made = host.commit(change)
-    placed = host.put(signer, made).id
-    assert repository.git.tip(BRANCH) == placed
-    assert repository.git.text("rev-parse", f"{placed}^{{tree}}") == host.tree(made)
-    assert repository.git.facts(placed).parents == (host.workspace.base,)
-    repository.git.git("fsck", "--strict", "--no-dangling")
+    placed = host.put(made).id
+    assert host.repository.git.tip(BRANCH) == placed
+    assert host.repository.git.text("rev-parse", f"{placed}^{{tree}}") == host.tree(made)
+    assert host.repository.git.facts(placed).parents == (host.workspace.base,)
+    host.repository.git.git("fsck", "--strict", "--no-dangling")
 
 
-def test_github_signs_the_commit_and_names_its_author(
-    host: Host, signer: SignedCommits, repository: Repository, github: GitHubServer
-) -> None:
+def test_github_signs_the_commit_and_names_its_author(host: Host) -> None:
     made = host.commit(CHANGES["a text file"], "Mend it\n\nCo-authored-by: Al <a@example.com>")
-    placed = host.put(signer, made)
+    placed = host.put(made)
     assert placed.signed and placed.id != made
-    facts = repository.git.facts(placed.id)
-    number = github.world.account(BOT).id
+    facts = host.repository.git.facts(placed.id)
+    number = host.github.world.account(BOT).id
     assert facts.author.email == f"{number}+{BOT}@users.noreply.github.com"
     assert facts.committer.email == "noreply@github.com"
     assert facts.message == "Mend it\n\nCo-authored-by: Al <a@example.com>"
 
 
-def test_a_persons_token_does_not_sign(
-    host: Host, github: GitHubServer, repository: Repository
-) -> None:
-    github.grant("alice", NAME, "write")
-    signer = forge_for(github, github.token_for("alice", NAME), bot_login="alice").signer()
-    placed = host.put(signer, host.commit(CHANGES["binary"]))
-    assert not placed.signed and repository.git.tip(BRANCH) == placed.id
+def test_a_persons_token_does_not_sign(host: Host) -> None:
+    host.github.grant("alice", NAME, "write")
+    token = host.github.token_for("alice", NAME)
+    host.signer = forge_for(host.github, token, bot_login="alice").signer()
+    placed = host.put(host.commit(CHANGES["binary"]))
+    assert not placed.signed and host.repository.git.tip(BRANCH) == placed.id
 
 
-def test_a_submodule_is_named_and_not_uploaded(
-    host: Host, signer: SignedCommits, repository: Repository
-) -> None:
+def test_a_submodule_is_named_and_not_uploaded(host: Host) -> None:
     made = host.commit({".gitmodules": '[submodule "s"]\n'})
     index = {"GIT_INDEX_FILE": str(host.workspace.folder / "index")}
     host.git.git("read-tree", made, env=index)
@@ -139,103 +122,82 @@ def test_a_submodule_is_named_and_not_uploaded(
         "-c", "user.name=u", "-c", "user.email=u@x", "commit-tree", tree,
         "-p", host.workspace.base, "-m", "Add it",
     ).decode().strip()  # fmt: skip
-    placed = host.put(signer, with_link).id
-    assert f"160000 commit {LINK}\tsub" in repository.git.text("ls-tree", placed)
+    placed = host.put(with_link).id
+    assert f"160000 commit {LINK}\tsub" in host.repository.git.text("ls-tree", placed)
 
 
-def test_repeating_it_finds_the_existing_commit(
-    host: Host, signer: SignedCommits, github: GitHubServer
-) -> None:
+def test_repeating_it_finds_the_existing_commit(host: Host) -> None:
     made = host.commit(CHANGES["a text file"])
-    first = host.put(signer, made)
-    github.advance(60)
-    writes = len(github.writes())
-    assert host.put(signer, made) == first
-    assert len(github.writes()) == writes
+    first = host.put(made)
+    host.github.advance(60)
+    writes = len(host.github.writes())
+    assert host.put(made) == first
+    assert len(host.github.writes()) == writes
 
 
 @pytest.mark.parametrize("path", ["/git/blobs$", "/git/trees$", "/git/commits$", "/git/refs$"])
 @pytest.mark.parametrize("after", [False, True])
-def test_a_lost_response_leaves_one_branch(
-    host: Host,
-    signer: SignedCommits,
-    github: GitHubServer,
-    repository: Repository,
-    path: str,
-    after: bool,
-) -> None:
+def test_a_lost_response_leaves_one_branch(host: Host, path: str, after: bool) -> None:
     made = host.commit(CHANGES["all at once"])
-    github.cut_next("POST", path, after=after)
-    placed = host.put(signer, made).id
-    assert repository.git.tip(BRANCH) == placed
-    assert repository.git.text("rev-parse", f"{placed}^{{tree}}") == host.tree(made)
+    host.github.cut_next("POST", path, after=after)
+    placed = host.put(made).id
+    assert host.repository.git.tip(BRANCH) == placed
+    assert host.repository.git.text("rev-parse", f"{placed}^{{tree}}") == host.tree(made)
 
 
-def test_a_branch_with_another_commit_is_left_alone(
-    host: Host, signer: SignedCommits, github: GitHubServer, repository: Repository
-) -> None:
-    moved_tip = github.commit(NAME, BRANCH, {"theirs": "1"})
+def test_a_branch_with_another_commit_is_left_alone(host: Host) -> None:
+    moved_tip = host.github.commit(NAME, BRANCH, {"theirs": "1"})
     with pytest.raises(BranchTaken):
-        host.put(signer, host.commit(CHANGES["a text file"]))
-    assert repository.git.tip(BRANCH) == moved_tip
-    assert not github.writes()
+        host.put(host.commit(CHANGES["a text file"]))
+    assert host.repository.git.tip(BRANCH) == moved_tip
+    assert not host.github.writes()
 
 
-def test_a_branch_moves_forward_from_its_previous_commit(
-    host: Host, signer: SignedCommits, repository: Repository
-) -> None:
-    first = host.put(signer, host.commit({"one": "1"})).id
-    host.git.git("fetch", "--quiet", str(repository.git_dir), f"{first}:refs/resolver/tip")
-    second = host.put(signer, host.commit({"two": "2"}, parent=first), previous=first).id
-    assert repository.git.tip(BRANCH) == second
-    assert repository.git.facts(second).parents == (first,)
-    assert repository.git.blob(f"{second}:one") == b"1"
+def test_a_branch_moves_forward_from_its_previous_commit(host: Host) -> None:
+    first = host.put(host.commit({"one": "1"})).id
+    host.git.git("fetch", "--quiet", str(host.repository.git_dir), f"{first}:refs/resolver/tip")
+    second = host.put(host.commit({"two": "2"}, parent=first), previous=first).id
+    assert host.repository.git.tip(BRANCH) == second
+    assert host.repository.git.facts(second).parents == (first,)
+    assert host.repository.git.blob(f"{second}:one") == b"1"
 
 
-def test_a_branch_that_somebody_has_moved_is_left_alone(
-    host: Host, signer: SignedCommits, github: GitHubServer, repository: Repository
-) -> None:
-    first = host.put(signer, host.commit({"one": "1"})).id
-    host.git.git("fetch", "--quiet", str(repository.git_dir), f"{first}:refs/resolver/tip")
-    moved_tip = github.commit(NAME, BRANCH, {"theirs": "1"})
+def test_a_branch_that_somebody_has_moved_is_left_alone(host: Host) -> None:
+    first = host.put(host.commit({"one": "1"})).id
+    host.git.git("fetch", "--quiet", str(host.repository.git_dir), f"{first}:refs/resolver/tip")
+    moved_tip = host.github.commit(NAME, BRANCH, {"theirs": "1"})
     with pytest.raises(BranchTaken):
-        host.put(signer, host.commit({"two": "2"}, parent=first), previous=first)
-    assert repository.git.tip(BRANCH) == moved_tip
+        host.put(host.commit({"two": "2"}, parent=first), previous=first)
+    assert host.repository.git.tip(BRANCH) == moved_tip
 
 
-def test_a_branch_that_moves_at_the_same_moment_is_not_forced(
-    host: Host, signer: SignedCommits, github: GitHubServer, repository: Repository
-) -> None:
-    first = host.put(signer, host.commit({"one": "1"})).id
-    host.git.git("fetch", "--quiet", str(repository.git_dir), f"{first}:refs/resolver/tip")
+def test_a_branch_that_moves_at_the_same_moment_is_not_forced(host: Host) -> None:
+    first = host.put(host.commit({"one": "1"})).id
+    host.git.git("fetch", "--quiet", str(host.repository.git_dir), f"{first}:refs/resolver/tip")
     second = host.commit({"two": "2"}, parent=first)
     moved_tip: list[str] = []
 
     def moving() -> Iterator[tuple[str, bytes]]:
-        moved_tip.append(github.commit(NAME, BRANCH, {"theirs": "1"}))
+        moved_tip.append(host.github.commit(NAME, BRANCH, {"theirs": "1"}))
         yield from read_blobs(git, made.blobs)
 
     git = host.workspace.git
     made = read_local_commit(git, second)
     with pytest.raises(BranchTaken):
-        signer.put(made, moving(), BRANCH, first)
-    assert repository.git.tip(BRANCH) == moved_tip[0]
+        host.signer.put(made, moving(), BRANCH, first)
+    assert host.repository.git.tip(BRANCH) == moved_tip[0]
 
 
 @pytest.mark.parametrize(
     ("changes", "content"), [({"tree": "b" * 40}, b"a = 2\n"), ({}, b"else")], ids=["tree", "file"]
 )
 def test_what_gets_another_id_is_not_published(
-    changes: dict[str, str],
-    content: bytes,
-    host: Host,
-    signer: SignedCommits,
-    repository: Repository,
+    changes: dict[str, str], content: bytes, host: Host
 ) -> None:
     made = read_local_commit(host.workspace.git, host.commit(CHANGES["a text file"]))
     with pytest.raises(ForgeError, match="nothing was published"):
-        signer.put(made.model_copy(update=changes), [(made.blobs[0], content)], BRANCH, None)
-    assert repository.git.tip(BRANCH) is None
+        host.signer.put(made.model_copy(update=changes), [(made.blobs[0], content)], BRANCH, None)
+    assert host.repository.git.tip(BRANCH) is None
 
 
 def test_a_path_that_is_not_utf8_is_reported(host: Host) -> None:
