@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Literal
 from docker.utils.build import PatternMatcher
 
 from resolver.errors import PolicyViolation, WorkspaceError
-from resolver.git.git import HostGit, git_failure
+from resolver.git.git import HostGit
 from resolver.models.run import FileChange, Patch
 
 SYMLINK = "120000"
@@ -224,35 +224,23 @@ def read_sizes(git: HostGit, blobs: Iterable[str]) -> dict[str, int]:
 
 def read_blobs(git: HostGit, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """Yield the id and content of each blob once, reading them in batches of limited size."""
-    blob_ids = sorted(set(blobs))
-    output = _read_batch(git, blob_ids, _BATCH_BYTES) if blob_ids else b""
-    if output is not None:
-        yield from _parse_batch(output, len(blob_ids))
-        return
     batch: list[str] = []
     size = 0
-    for blob, length in read_sizes(git, blob_ids).items():
+    for blob, length in read_sizes(git, blobs).items():
         if batch and size + length > _BATCH_BYTES:
-            yield from _parse_batch(_read_batch(git, batch) or b"", len(batch))
+            yield from _read_batch(git, batch)
             batch, size = [], 0
         batch.append(blob)
         size += length
-    yield from _parse_batch(_read_batch(git, batch) or b"", len(batch))
+    if batch:
+        yield from _read_batch(git, batch)
 
 
-def _read_batch(git: HostGit, blobs: list[str], limit: int | None = None) -> bytes | None:
-    """Return git's records of the blobs, None if they have more than `limit` bytes."""
-    args = ("cat-file", "--batch")
-    result = git.attempt(*args, stdin="".join(f"{b}\n" for b in blobs).encode(), limit=limit)
-    if result.status != 0 and not result.truncated:
-        raise git_failure(args, result)
-    return None if result.truncated else result.stdout
-
-
-def _parse_batch(output: bytes, count: int) -> Iterator[tuple[str, bytes]]:
+def _read_batch(git: HostGit, blobs: list[str]) -> Iterator[tuple[str, bytes]]:
+    output = git.run("cat-file", "--batch", stdin="".join(f"{b}\n" for b in blobs).encode())
     # A record is "<id> <type> <size>\n<content>\n": https://git-scm.com/docs/git-cat-file
     position = 0
-    for _ in range(count):
+    for _ in blobs:
         header_end = output.index(b"\n", position)
         name, _, size = output[position:header_end].decode("ascii").split(" ")
         start = header_end + 1
