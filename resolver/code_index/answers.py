@@ -16,7 +16,7 @@ class DefinitionItem:
 
 
 @dataclass(frozen=True)
-class Excerpt:
+class CodeExcerpt:
     """Lines of a file.
 
     within: id of the definition that they belong to, None for none. left_out: number of further
@@ -45,7 +45,7 @@ class TermResult:
     how: Literal["code", "file", "named", "similar", "words"]
     definitions: list[DefinitionItem]
     more: int
-    excerpts: list[Excerpt]
+    excerpts: list[CodeExcerpt]
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 
 from resolver.code_index.answers import (
+    CodeExcerpt,
     DefinitionItem,
-    Excerpt,
     TermResult,
     WalkResult,
     WalkStep,
@@ -230,7 +230,7 @@ class CodeBase:
             else [],
         )
 
-    def _requested_lines(self, path: str, first: int, last: str | None) -> Excerpt:
+    def _requested_lines(self, path: str, first: int, last: str | None) -> CodeExcerpt:
         """Return the lines that were asked for. For a single line, return the definition that
         contains it, or the lines around it."""
         entity = self._enclosing(path, first)
@@ -241,11 +241,11 @@ class CodeBase:
         start = max(1, first - _CONTEXT_LINES)
         return self._excerpt(path, start, first + _CONTEXT_LINES, first)
 
-    def _excerpt(self, path: str, start: int, end: int, line: int | None) -> Excerpt:
+    def _excerpt(self, path: str, start: int, end: int, line: int | None) -> CodeExcerpt:
         """Return lines of a file, with the definition that contains `line`."""
         entity = None if line is None else self._enclosing(path, line)
         lines = self._lines(path)[start - 1 : end]
-        return Excerpt(
+        return CodeExcerpt(
             path=path,
             within=entity.id if entity else None,
             start=start,
