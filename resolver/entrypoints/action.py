@@ -267,10 +267,10 @@ def read_event(environment: Mapping[str, str]) -> tuple[str, Mapping[str, Any]]:
     return name, payload
 
 
-def job_url(environment: Mapping[str, str], repository: str) -> str:
-    """Return the URL of the job's run, "" if it is unknown."""
+def job_url(environment: Mapping[str, str], repository: str) -> str | None:
+    """Return the URL of the job's run, None if it is unknown."""
     server, run = environment.get("GITHUB_SERVER_URL", ""), environment.get("GITHUB_RUN_ID", "")
-    return f"{server}/{repository}/actions/runs/{run}" if server and run else ""
+    return f"{server}/{repository}/actions/runs/{run}" if server and run else None
 
 
 def actions_run(environment: Mapping[str, str]) -> str:

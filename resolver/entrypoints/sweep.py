@@ -134,7 +134,7 @@ class Sweep:
     limits: SweepLimits = SweepLimits()
     is_dry_run: bool = False
     progress: Subscriber | None = None
-    log_url: str = ""
+    log_url: str | None = None
     actions_run: str = ""
     now: Clock = utc_now
     stopping: threading.Event = field(default_factory=threading.Event)

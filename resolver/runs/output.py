@@ -250,10 +250,10 @@ class StoredRequest(FrozenModel):
     run: str
     trigger: Trigger
     publish: bool = True
-    issue: str = ""
+    issue: str | None = None
     """Path of the issue's file, for a local checkout."""
     continuation: Continuation | None = None
-    source: str = ""
+    source: str | None = None
     options: dict[str, Any] = Field(
         default_factory=dict,
         description="Settings given as options on the command line, by name, without secrets.",

@@ -127,6 +127,7 @@ def load_task(
         return _resumed_task(request, open_run_log(request, settings, progress))
     redactor = request.redactor(settings)
     if forge is None:
+        assert request.issue is not None, "a checkout on this machine has an issue file"
         issue = read_issue_file(Path(request.issue), request.trigger, settings.base_branch or "")
         return RunTask(request, redactor(issue))
     request, task = _with_whole_review(request, settings, forge.read(request.trigger))

@@ -100,9 +100,9 @@ class RunRequest:
     by_operator: bool = False
     resume: bool = False
     limit_overrides: Mapping[str, float] = field(default_factory=dict)
-    issue: str = ""
+    issue: str | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
-    source: str = ""
+    source: str | None = None
     continuation: Continuation | None = None
     control: Control = field(default_factory=Control)
     archives_log: bool = False
@@ -116,8 +116,8 @@ class RunRequest:
     spans: RunSpans | None = None
     observe: Callable[["StageValues"], None] = lambda _: None
     log_copy: LogCopy | None = None
-    log_url: str = ""
-    page: str = ""
+    log_url: str | None = None
+    page: str | None = None
     actions_run: str = ""
     now: Clock = field(default_factory=SteadyClock)
 

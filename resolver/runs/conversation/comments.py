@@ -55,7 +55,7 @@ def start_progress_comment(
             until=now + settings.longest_run,
             mention=settings.mention,
             job=request.actions_run,
-            log_url=request.log_url or request.page,
+            log_url=request.log_url or request.page or "",
             verifies=settings.verify,
         ),
         settings.pace.progress_interval,
