@@ -28,8 +28,7 @@ from resolver.errors import Refused, ResolverError, RunStopped
 from resolver.events.run_log import cost_of_run
 from resolver.events.stream import Clock, Subscriber, utc_now
 from resolver.github.client.access import check_repository
-from resolver.github.context.labeled_issues import LabeledIssues
-from resolver.github.context.labeled_trigger import labeled_trigger, with_later_time
+from resolver.github.context.labeled_issues import LabeledIssues, labeled_trigger, with_later_time
 from resolver.github.events.payloads import Issue
 from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.github_forge import GitHubForge

@@ -20,7 +20,6 @@ from resolver.github.comments import comment_text, find_or_create
 from resolver.github.comments.progress import RunProgress, killed_run_body, progress_body
 from resolver.github.comments.report import Report
 from resolver.github.context import own_comments
-from resolver.github.context.read_task import newest_comments
 from resolver.github.events.payloads import IssueComment as IssueCommentPayload
 from resolver.github.text.markers import (
     ActiveRunMarker,
@@ -311,5 +310,5 @@ def recent_comments(
     """Return the newest comments of an issue, newest first. Raises ForgeError."""
     with access.wrap_errors(f"read the comments of {repository}#{number}", "issues: read"):
         issue = repository_at(access.requester(), repository).get_issue(number)
-        rows = [comment.raw_data for comment in newest_comments(issue, MAX_COMMENTS)]
+        rows = [comment.raw_data for comment in own_comments.newest_comments(issue, MAX_COMMENTS)]
         return list(reversed(read_rows(IssueCommentPayload, rows)[0]))

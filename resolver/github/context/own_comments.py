@@ -1,6 +1,6 @@
 """Finds the comments that Resolver's own account has written on an issue."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from github.Issue import Issue
@@ -8,8 +8,8 @@ from github.IssueComment import IssueComment
 from github.Repository import Repository
 
 from resolver.github.client.accounts import is_by
+from resolver.github.client.resources import Listing
 from resolver.github.context.conversation import Conversation, RemarkText
-from resolver.github.context.read_task import newest_comments
 from resolver.github.text.markers import is_of_run, is_refusal_of
 from resolver.models.run import Trigger, TriggerKind
 
@@ -25,6 +25,17 @@ def searched_since(trigger: Trigger) -> datetime | None:
     """
     local_clock_kinds = {TriggerKind.COMMAND_LINE, TriggerKind.DISPATCHED}
     return None if trigger.kind in local_clock_kinds else trigger.at
+
+
+def newest_comments(
+    issue: Issue, limit: int, since: datetime | None = None
+) -> Sequence[IssueComment]:
+    """Return the newest `limit` comments, oldest first.
+
+    since: only comments that were changed since this moment, if given.
+    """
+    comments = Listing(issue.requester, IssueComment, f"{issue.url}/comments", since=since)
+    return comments.newest(limit)
 
 
 def own_comments(issue: Issue, own_login: str, since: datetime | None) -> list[IssueComment]:

@@ -10,13 +10,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from github.Issue import Issue
-from github.IssueComment import IssueComment
 from github.Repository import Repository
 
 from resolver.errors import ForgeError, Refused
 from resolver.github.client.access import GitHubAccess, read_rows
-from resolver.github.client.resources import Listing, PolledReader
+from resolver.github.client.resources import PolledReader
 from resolver.github.context.conversation import Conversation, RemarkText, Subject
 from resolver.github.context.failed_checks import FailedCheckReader
 from resolver.github.context.pictures import PictureHosts, PictureReader
@@ -130,24 +128,6 @@ def _check_subject(conversation: Conversation, trigger: Trigger) -> str:
             "ask for that on a pull request",
         )
     return conversation.default_branch
-
-
-def comments_of(issue: Issue, since: datetime | None = None) -> Listing[IssueComment]:
-    """Return the comments, oldest first.
-
-    since: only comments that were changed since this moment, if given.
-    """
-    return Listing(issue.requester, IssueComment, f"{issue.url}/comments", since=since)
-
-
-def newest_comments(
-    issue: Issue, limit: int, since: datetime | None = None
-) -> Sequence[IssueComment]:
-    """Return the newest `limit` comments, oldest first.
-
-    since: only comments that were changed since this moment, if given.
-    """
-    return comments_of(issue, since).newest(limit)
 
 
 def _read_pictures(

@@ -8,8 +8,7 @@ import pytest
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
-from resolver.github.context.labeled_issues import Labeling
-from resolver.github.context.labeled_trigger import labeled_trigger, with_later_time
+from resolver.github.context.labeled_issues import Labeling, labeled_trigger, with_later_time
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.payloads import Issue, User
 from resolver.github.events.permission import IgnoredEvent
