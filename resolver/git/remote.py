@@ -65,15 +65,9 @@ def list_refs(url: str, names: Sequence[str], credential: Credential | None) -> 
     result = HostGit().attempt(*args, credential=credential)
     if result.status != 0:
         raise git_failure(args, result, f"reading {url}")
-    refs, default = _parse_listing(result.stdout.decode("utf-8", "surrogateescape"))
-    return RefListing(refs, default)
-
-
-def _parse_listing(listing: str) -> tuple[dict[str, str], str | None]:
-    """Return the commits by ref, and the full name of the default branch or None."""
     refs: dict[str, str] = {}
     default = None
-    for line in listing.splitlines():
+    for line in result.stdout.decode("utf-8", "surrogateescape").splitlines():
         value, _, name = line.partition("\t")
         if value.startswith("ref: ") and name == "HEAD":
             default = value.removeprefix("ref: ")
@@ -81,7 +75,7 @@ def _parse_listing(listing: str) -> tuple[dict[str, str], str | None]:
             refs[name] = value
     if default is not None and "HEAD" in refs:
         refs.setdefault(default, refs["HEAD"])
-    return refs, default if default in refs else None
+    return RefListing(refs, default if default in refs else None)
 
 
 def fetch(

@@ -6,10 +6,11 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from resolver.git.push import Identity, write_branch, write_commit
 from resolver.git.workspace import DIFF_LIMIT, Workspace
@@ -169,3 +170,20 @@ def enter_sandbox(workspace: Workspace, place: Path) -> tuple[Path, Path]:
     subprocess.run(["tar", "-x", "-C", place], input=tar, check=True)
     checkout(str(root), str(git_dir), workspace.base, workspace.branch, GIT, str(scratch))
     return root, scratch
+
+
+class Counted:
+    """A git server that counts the bytes of its answers."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self.sent = 0
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
+        answer = self._app(environ, start_response)
+        try:
+            for chunk in answer:
+                self.sent += len(chunk)
+                yield chunk
+        finally:
+            getattr(answer, "close", lambda: None)()

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from resolver.errors import WorkspaceError
 from resolver.git.clone_cache import CloneCache, remove_cached_clones
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from tests.git.scenario import commit_all, enter_sandbox, make_repository, plain_git, write
+from tests.git.scenario import Counted, commit_all, enter_sandbox, make_repository, plain_git, write
 from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.wsgi import serve
 
@@ -21,15 +21,15 @@ TOKEN = "ghs_" + "cAnArY01" * 5
 
 @dataclass
 class Served:
-    """A private repository over HTTP. sent: bytes of each answer of the server."""
+    """A private repository over HTTP."""
 
     source: Path
     bare: Path
-    url: str = ""
-    sent: list[int] = field(default_factory=list)
+    server: Counted
+    url: str
 
     def clone(self, folder: Path, cache: CloneCache | None, token: str = TOKEN) -> Workspace:
-        self.sent.clear()
+        self.server.sent = 0
         credential = Credential(self.url.partition("/ann/")[0], token)
         return Workspace.clone(self.url, folder, depth=5, credential=credential, cache=cache)
 
@@ -47,33 +47,21 @@ def served(tmp_path: Path) -> Iterator[Served]:
     bare = tmp_path / "served/ann/project.git"
     bare.parent.mkdir(parents=True)
     plain_git(tmp_path, "clone", "-q", "--bare", str(source), str(bare))
-    found = Served(source, bare)
-    app = git_http_app(tmp_path / "served", token_gate([TOKEN], []))
-
-    def counted(environ, start_response):  # type: ignore[no-untyped-def]
-        body = app(environ, start_response)
-        try:
-            for chunk in body:
-                found.sent.append(len(chunk))
-                yield chunk
-        finally:
-            getattr(body, "close", lambda: None)()
-
-    with serve(counted) as address:
-        found.url = f"{address.url}/ann/project.git"
-        yield found
+    server = Counted(git_http_app(tmp_path / "served", token_gate([TOKEN], [])))
+    with serve(server) as address:
+        yield Served(source, bare, server, f"{address.url}/ann/project.git")
 
 
 def test_objects_of_an_earlier_run_are_not_sent_again(served: Served, tmp_path: Path) -> None:
     cache = CloneCache(tmp_path / "clones")
     served.clone(tmp_path / "1", cache)
-    first = sum(served.sent)
+    first = served.server.sent
     tip = served.push("two\n")
     workspace = served.clone(tmp_path / "2", cache)
     assert workspace.base == tip
-    assert sum(served.sent) < first / 10
+    assert served.server.sent < first / 10
     served.clone(tmp_path / "3", cache)
-    assert sum(served.sent) < first / 10
+    assert served.server.sent < first / 10
     root, _ = enter_sandbox(workspace, tmp_path)
     assert plain_git(root, "fsck", "--strict") == ""
     assert plain_git(root, "log", "--format=%s").splitlines() == ["two", "start"]
@@ -105,11 +93,11 @@ def test_each_address_has_its_own_clone(served: Served, tmp_path: Path) -> None:
     """Two repositories have equal content: each has a cached clone of its own."""
     cache = CloneCache(tmp_path / "clones")
     served.clone(tmp_path / "1", cache)
-    first = sum(served.sent)
+    first = served.server.sent
     shutil.copytree(served.bare, served.bare.with_name("other.git"))
     served.url = served.url.replace("project", "other")
     served.clone(tmp_path / "2", cache)
-    assert sum(served.sent) > first / 2
+    assert served.server.sent > first / 2
     assert len(list((tmp_path / "clones").glob("*.git"))) == 2
 
 

@@ -4,7 +4,6 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,10 +13,7 @@ from resolver.git.merge import MergeResult, is_ancestor, merge
 from resolver.git.push import fetch_tip
 from resolver.git.workspace import Workspace, workspace_at_branch, workspace_at_pull_request
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
-from tests.git.scenario import (
-    enter_sandbox,
-    plain_git,
-)
+from tests.git.scenario import Counted, enter_sandbox, plain_git
 from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.wsgi import serve
 
@@ -45,23 +41,6 @@ def served(tmp_path: Path) -> Iterator[Served]:
     root = tmp_path / "served"
     with serve(git_http_app(root, token_gate([""]))) as address:
         yield Served(path, f"{address.url}/ann/project.git")
-
-
-class Counted:
-    """A git server that counts the bytes of its answers."""
-
-    def __init__(self, app: Any) -> None:
-        self._app = app
-        self.sent = 0
-
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterator[bytes]:
-        answer = self._app(environ, start_response)
-        try:
-            for chunk in answer:
-                self.sent += len(chunk)
-                yield chunk
-        finally:
-            getattr(answer, "close", lambda: None)()
 
 
 def _history_of_a_project() -> bytes:
