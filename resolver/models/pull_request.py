@@ -72,12 +72,11 @@ class ThreadRequest(LoggedModel):
     thread: ReviewThread = Field(description="The thread as the requester saw it.")
     request: str = Field(default="", description="What the requester asks in it.")
     code: str = Field(
-        default="", description="The lines that it is about, with some lines of context."
+        default="", description="The end of its diff, whose last line it was started on."
     )
     is_then: bool = Field(
         default=False,
-        description="True when that is the code at the time the thread was started, because it "
-        "has changed since.",
+        description="True when the code has changed since the thread was started.",
     )
 
     @property
