@@ -48,7 +48,7 @@ class ModelOpener(Protocol):
         stream: EventStream,
         service: str = AGENT,
         *,
-        agent: str = "",
+        agent: str | None = None,
         model: str | None = None,
     ) -> Model:
         """Return the model of a service.
@@ -99,7 +99,7 @@ def model_config(settings: Settings) -> ModelConfig:
 
 
 def service_config(
-    settings: Settings, service: str, agent: str = "", model: str | None = None
+    settings: Settings, service: str, agent: str | None = None, model: str | None = None
 ) -> tuple[ModelConfig, OtherModels]:
     """Return the configuration of a service's model, and the models that may replace it.
 
@@ -108,7 +108,7 @@ def service_config(
     """
     main = model_config(settings)
     config = service_models(main, model, f"model of the agent {agent}") if model else main
-    for name in (service, agent):
+    for name in filter(None, (service, agent)):
         if name in settings.services:
             overrides = {k: v for k, v in settings.services[name] if v is not None}
             config = for_service(config, name, overrides)
@@ -133,7 +133,11 @@ def open_models(
         return state.limits.max_budget - state.priced
 
     def open_model(
-        stream: EventStream, service: str = AGENT, *, agent: str = "", model: str | None = None
+        stream: EventStream,
+        service: str = AGENT,
+        *,
+        agent: str | None = None,
+        model: str | None = None,
     ) -> Model:
         config, others = service_config(settings, service, agent, model)
         calls = ModelCalls(interruptible)
@@ -173,7 +177,7 @@ def open_models(
 
 def _recorded_or_scripted(
     settings: Settings, recording: Sequence[Event]
-) -> Callable[[ModelConfig, str, str], Model | None]:
+) -> Callable[[ModelConfig, str, str | None], Model | None]:
     """Return the function that finds the model of a service or an agent whose replies are known.
 
     It returns None if the model has to be called.
@@ -181,7 +185,7 @@ def _recorded_or_scripted(
     find_recorded = _recorded_models(settings, recording) if recording else None
     scripts: dict[str, Mapping[str, Model]] = {}
 
-    def find_model(config: ModelConfig, service: str, agent: str) -> Model | None:
+    def find_model(config: ModelConfig, service: str, agent: str | None) -> Model | None:
         if find_recorded is not None:
             return find_recorded(service)
         if not config.model.startswith(SCRIPTED):
@@ -191,7 +195,7 @@ def _recorded_or_scripted(
             script_service = AGENT if config.model == settings.model else service
             scripts[config.model] = scripted_models(path, SCRIPTED + path.name, script_service)
         script = scripts[config.model]
-        scripted = script.get(agent) or script.get(service)
+        scripted = script.get(agent or service) or script.get(service)
         return scripted or ReplayModel((), name=SCRIPTED + path.name, supports_tools=False)
 
     return find_model
