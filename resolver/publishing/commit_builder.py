@@ -5,7 +5,7 @@ co-authors, a message and the id of the run.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from urllib.parse import urlsplit
@@ -106,10 +106,6 @@ class PushedChange:
     proposed_base: str | None = None
     notices: tuple[str, ...] = ()
     is_new_branch: bool = False
-
-    def with_earlier_notices(self, notices: tuple[str, ...]) -> "PushedChange":
-        """Return the change with the notices of earlier steps before its own."""
-        return replace(self, notices=(*notices, *self.notices)) if notices else self
 
 
 @dataclass(frozen=True)

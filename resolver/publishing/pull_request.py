@@ -79,7 +79,8 @@ def publish(builder: CommitBuilder) -> Iterator[PushedChange]:
     started = time.monotonic()
     if builder.workspace.pull is None:
         added, notices = _publish_on_earlier_branch(builder)
-        pushed = (added or _publish_new_branch(builder)).with_earlier_notices(notices)
+        pushed = added or _publish_new_branch(builder)
+        pushed = replace(pushed, notices=(*notices, *pushed.notices))
     elif builder.workspace.pull.conflicts:
         pushed = publish_merge(builder)
     else:

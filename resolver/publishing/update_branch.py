@@ -201,9 +201,10 @@ def publish_merge(builder: CommitBuilder) -> PushedChange:
         )
         for conflict in resolutions
     )
-    pushed = _publish_merge(builder).with_earlier_notices(_describe_extra_changes(builder, pull))
+    pushed = _publish_merge(builder)
+    notices = (*_describe_extra_changes(builder, pull), *pushed.notices)
     publication = pushed.publication.model_copy(update={"conflicts": conflicts})
-    return replace(pushed, publication=publication)
+    return replace(pushed, publication=publication, notices=notices)
 
 
 def _publish_merge(builder: CommitBuilder) -> PushedChange:
