@@ -9,7 +9,7 @@ import pytest
 
 from resolver.config.settings import load_settings
 from resolver.controller.control import Approve, Control, Deny, MessageToAgent, Request
-from resolver.errors import LogError, Refused
+from resolver.errors import LogError
 from resolver.events.actions import Message
 from resolver.events.base import Source
 from resolver.events.lifecycle import (
@@ -108,15 +108,6 @@ def test_a_decision_continues_the_log_of_a_run_that_waits_for_it(
         reason="leave it alone",
         number="123456",
     )
-
-
-@pytest.mark.parametrize("command", [Command.APPROVE, Command.DENY, Command.PUBLISH])
-def test_where_nothing_waits_and_nothing_is_kept_there_is_nothing_to_decide(
-    tmp_path: Path, command: Command
-) -> None:
-    with pytest.raises(Refused):
-        continued(tmp_path, SOUND, command=command)
-    assert not (tmp_path / "events.jsonl").exists()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.github.comments.report import RunFailure
 from resolver.github.text.markers import Ending
-from resolver.models.pull_request import PublishedReview, PullRequestContext
+from resolver.models.pull_request import PublishedReview
 from resolver.models.run import (
     Completion,
     ExportedChange,
@@ -35,7 +35,6 @@ from resolver.runs.reporting import (
     can_be_published,
     find_missing_verification,
     is_answer_run,
-    is_review_run,
     max_extended_limits,
     outage_of,
     outcome_file_of,
@@ -179,27 +178,6 @@ def test_an_answer_that_came_with_a_change_is_published_with_it(values: StageVal
     unchanged = Patch(base="a" * 40, tree="b" * 40)
     assert is_answer_run(values.with_value(ExecutedRun(outcome, unchanged)))
     assert not is_answer_run(values.with_value(ExecutedRun(outcome, reports.patch())))
-
-
-@pytest.mark.parametrize(
-    ("agent", "has_pull_request", "is_review"),
-    [
-        ("ReviewerAgent", True, True),
-        ("ReviewerAgent", False, False),
-        ("ReadOnlyAgent", True, False),
-        ("CodeActAgent", True, False),
-    ],
-)
-def test_a_review_is_what_the_reviewer_says_of_a_pull_request(
-    tmp_path: Path, agent: str, has_pull_request: bool, is_review: bool
-) -> None:
-    assert not is_review_run(None)
-    pull = PullRequestContext(number=12, head="a" * 40, base_branch="main")
-    opening = sample.started()
-    task = opening.task.model_copy(update={"pull": pull if has_pull_request else None})
-    with run_log(tmp_path / "events.jsonl") as log:
-        log.stream.add(opening.model_copy(update={"agent": agent, "task": task}))
-        assert is_review_run(log) is is_review
 
 
 def printed(

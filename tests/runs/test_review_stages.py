@@ -30,7 +30,6 @@ from resolver.runs.pipeline import (
     _execute,
     _publish,
 )
-from resolver.runs.prepare import load_task
 from resolver.runs.stages import ExecutedRun, OpenedLog, RunRequest, StageValues
 from resolver.runs.verify import ChangeVerifier
 from tests.github import reports
@@ -195,19 +194,3 @@ def test_an_answer_has_links_and_the_comments_of_a_review_but_nothing_of_the_wor
     page = f"https://github.com/{request.trigger.repository}/blob/{workspace.base}/a.py"
     assert executed.outcome.message.startswith(message.format(page=page))
     assert [file.path for file in executed.patch.files] == files
-
-
-def test_a_resumed_review_is_of_the_commit_that_its_log_names(tmp_path: Path) -> None:
-    request = replace(run_request(tmp_path), resume=True)
-    opening = sample.started()
-    pull = PullRequestContext(number=12, head="b" * 40, base_branch="main")
-    trigger = request.trigger.model_copy(update={"number": 12, "is_pull_request": True})
-    task = opening.task.model_copy(update={"pull": pull, "trigger": trigger})
-    with run_log(request.output.log) as log:
-        log.stream.add(opening.model_copy(update={"task": task}))
-    # This forge has nothing to read.
-    run_task = load_task(request, request.load_settings({}), ReviewForge(tmp_path), None)
-    assert run_task.log is not None
-    run_task.log.close()
-    assert run_task.task.pull == pull
-    assert run_task.request.trigger == trigger
