@@ -65,13 +65,9 @@ class Job:
     repository: str
     event_name: str
     event: Mapping[str, Any]
-    actor: str = "alice"
     server_url: str = "https://github.com"
     token: str = ""
-    ref: str = "refs/heads/main"
-    sha: str = "0" * 40
     run_id: int = 1
-    run_attempt: int = 1
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -186,17 +182,7 @@ def _github_context(job: Job) -> dict[str, str]:
     return {
         "token": job.token,
         "repository": job.repository,
-        "repository_owner": job.repository.partition("/")[0],
-        "event_name": job.event_name,
-        "actor": job.actor,
         "server_url": job.server_url,
-        "api_url": job.api_url,
-        "graphql_url": job.graphql_url,
-        "ref": job.ref,
-        "sha": job.sha,
-        "run_id": str(job.run_id),
-        "run_attempt": str(job.run_attempt),
-        "workspace": "/github/workspace",
     }
 
 
@@ -213,40 +199,22 @@ def expand(text: str, contexts: Mapping[str, Mapping[str, str]]) -> str:
 
 
 def _variables(job: Job) -> dict[str, str]:
-    owner, _, _ = job.repository.partition("/")
+    """The runner's variables that Resolver reads."""
     return {
         "HOME": "/github/home",
         "CI": "true",
         "GITHUB_ACTIONS": "true",
-        "GITHUB_ACTION": "__self",
-        "GITHUB_ACTOR": job.actor,
-        "GITHUB_TRIGGERING_ACTOR": job.actor,
         "GITHUB_API_URL": job.api_url,
-        "GITHUB_BASE_REF": "",
         "GITHUB_EVENT_NAME": job.event_name,
         "GITHUB_EVENT_PATH": "/github/workflow/event.json",
         "GITHUB_GRAPHQL_URL": job.graphql_url,
-        "GITHUB_HEAD_REF": "",
         "GITHUB_JOB": "resolve",
-        "GITHUB_REF": job.ref,
-        "GITHUB_REF_NAME": job.ref.removeprefix("refs/heads/"),
-        "GITHUB_REF_PROTECTED": "false",
-        "GITHUB_REF_TYPE": "branch",
         "GITHUB_REPOSITORY": job.repository,
-        "GITHUB_REPOSITORY_OWNER": owner,
-        "GITHUB_RETENTION_DAYS": "90",
-        "GITHUB_RUN_ATTEMPT": str(job.run_attempt),
+        "GITHUB_RUN_ATTEMPT": "1",
         "GITHUB_RUN_ID": str(job.run_id),
-        "GITHUB_RUN_NUMBER": "1",
         "GITHUB_SERVER_URL": job.server_url,
-        "GITHUB_SHA": job.sha,
-        "GITHUB_WORKFLOW": "agent",
         "GITHUB_WORKSPACE": "/github/workspace",
-        "RUNNER_ARCH": "X64",
-        "RUNNER_ENVIRONMENT": "github-hosted",
         "RUNNER_NAME": "GitHub Actions 1",
-        "RUNNER_OS": "Linux",
-        "RUNNER_TEMP": "/github/runner_temp",
         **{name: f"/github/file_commands/{file}" for name, file in FILE_COMMANDS.items()},
         **job.environment,
     }
