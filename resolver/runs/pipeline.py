@@ -232,7 +232,7 @@ def _update_branch(
         outcome = update_branch.update_outcome("up_to_date", workspace.pull)
         values = values.with_value(replace(executed, outcome=outcome))
     for change in pull_request.propose(builder, pushed, started):
-        yield (values := values.with_value(_published_run(change)))
+        yield (values := values.with_value(PublishedRun(change.publication, change.notices)))
 
 
 def _work_and_publish(
@@ -408,7 +408,7 @@ def _publish_change(
         return
     change = commit_builder.PushedChange(Publication())
     for change in pull_request.publish(builder):
-        yield _published_run(change)
+        yield PublishedRun(change.publication, change.notices)
     if forge is None:
         return
     pull_request.publish_verification(
@@ -426,11 +426,6 @@ def _answer_threads(
         return PostedReplies()
     report: Report = build_report(values)
     return review.answer_threads(report, log, forge, prepared.redactor)
-
-
-def _published_run(change: "commit_builder.PushedChange") -> PublishedRun:
-    """Return the publication of a pushed change, with the notices about it as warnings."""
-    return PublishedRun(change.publication, change.notices)
 
 
 def _commit_builder(

@@ -84,7 +84,11 @@ class CommandHandler:
         """
         command = trigger.command
         older_run = targets.find_older_run(trigger)
-        refused = self._authorize(trigger, older_run)
+        refused: Refused | None = None
+        try:
+            authorize_steering(trigger, older_run, self.forge, self.settings.access_policy)
+        except Refused as error:
+            refused = error
         if refused is not None and command in _STARTING_WITHOUT_RUN:
             return trigger  # refused by the pipeline, like any other request for a run
         if command is Command.HELP and refused is None:
@@ -107,14 +111,6 @@ class CommandHandler:
             return trigger
         report_no_active_run(trigger, self.forge, self.settings)
         return HandledCommand("No run is in progress here.", "nothing")
-
-    def _authorize(self, trigger: Trigger, running: Trigger | None) -> Refused | None:
-        """Return why the person may not give this command; None if they may."""
-        try:
-            authorize_steering(trigger, running, self.forge, self.settings.access_policy)
-        except Refused as refused:
-            return refused
-        return None
 
     def _report_refusal(self, trigger: Trigger, run: str, refused: Refused) -> None:
         """Report the refusal as for any other request: once for each person and conversation."""

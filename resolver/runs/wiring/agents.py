@@ -73,9 +73,6 @@ which runs code in the server itself, and what reads files of the server's machi
 BROWSER_SECONDS = 90.0
 """Time limit of one call in seconds; a page may take 60 to load."""
 
-MAX_LISTED_NAMES = 50
-"""Maximum number of names in one error message."""
-
 
 @dataclass(frozen=True)
 class SlashCommand:
@@ -166,11 +163,10 @@ def _find_slash_command(name: str, commands: Sequence[SlashCommand]) -> SlashCom
         if _normalize(command.name) == _normalize(name):
             return command
     names = [command.name for command in commands]
-    listing = ", ".join(f"/{known}" for known in names[:MAX_LISTED_NAMES])
-    more = f" and {len(names) - MAX_LISTED_NAMES} more" if names[MAX_LISTED_NAMES:] else ""
+    listing = ", ".join(f"/{known}" for known in names)
     raise UsageError(
         f"there is no agent or task /{name} here{suggest_name(name, names)}",
-        f"use one of {listing}{more}; without a slash, the text describes work to be done",
+        f"use one of {listing}; without a slash, the text describes work to be done",
     )
 
 
