@@ -61,7 +61,7 @@ class DeclaredCheck(BaseModel):
         default=(), max_length=100
     )
     services: dict[ServiceName, DeclaredService] = Field(default={}, max_length=MAX_SERVICES)
-    report: str = Field(default="", max_length=1_000)
+    report: str | None = Field(default=None, max_length=1_000)
     report_format: ReportFormat | None = None
 
     @field_validator("name", "command")
@@ -95,7 +95,9 @@ class DeclaredCheck(BaseModel):
 
     @field_validator("report")
     @classmethod
-    def _is_inside_repository(cls, value: str) -> str:
+    def _is_inside_repository(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
         if value.startswith(("/", "~", "\\")) or _DRIVE.match(value) or ".." in value.split("/"):
             raise ValueError("it is a path in the repository, relative to its root")
         return value

@@ -87,14 +87,14 @@ class ProjectCheck(FrozenModel):
     """A command of the project that shows whether its code works.
 
     command: the shell command, executed in the root of the repository.
-    narrowed: the same command for some of its tests, with `{files}` for their files; "" if it can't
-        be narrowed.
+    narrowed: the same command for some of its tests, with `{files}` for their files; None if
+        it can't be narrowed.
     folder: folder that the command enters, to which `{files}` are relative; "" for the root.
-    runner: the test runner that the command starts, for example "pytest", "jest" or "go"; "" if it
-        is unknown.
+    runner: the test runner that the command starts, for example "pytest", "jest" or "go"; None if
+        it is unknown.
     timeout_seconds: maximum duration of one execution; None for the operator's limit.
     paths: globs; the check is relevant if a changed file matches one. Empty for every change.
-    report: glob of the report files, relative to the repository's root or absolute; "" if the
+    report: glob of the report files, relative to the repository's root or absolute; None if the
         report is the command's output, or if there is none.
     report_format: None if there is no report, so that only the exit code counts.
     environment: variables that the command is executed with, in addition to the sandbox's.
@@ -106,12 +106,12 @@ class ProjectCheck(FrozenModel):
 
     name: str
     command: str
-    narrowed: str = ""
+    narrowed: str | None = None
     folder: str = ""
-    runner: str = ""
+    runner: str | None = None
     timeout_seconds: float | None = None
     paths: tuple[str, ...] = ()
-    report: str = ""
+    report: str | None = None
     report_format: ReportFormat | None = None
     environment: dict[str, str] = Field(default_factory=dict)
     files: dict[str, str] = Field(default_factory=dict)

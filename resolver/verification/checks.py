@@ -71,13 +71,14 @@ _NO_TESTS = "no test specified"
 class _Test(NamedTuple):
     """How a project is tested: a command in its folder, its runner, and where it was found.
 
-    narrowed: the command for some test files, with `{files}` for them; "" if there is none.
+    narrowed: the command for some test files, with `{files}` for them; None if there is none.
+    runner: None if it is not known.
     """
 
     command: str
-    runner: str
+    runner: str | None
     origin: str
-    narrowed: str = ""
+    narrowed: str | None = None
     is_script: bool = False
 
 
@@ -95,9 +96,9 @@ class _Row:
     """
 
     markers: tuple[str, ...]
-    test: Callable[[ProjectTree, str], _Test | None] | tuple[str, ...]
+    test: Callable[[ProjectTree, str], _Test | None] | tuple[str | None, ...]
     text: str = ""
-    wrapper: str = ""
+    wrapper: str | None = None
     is_fallback: bool = False
     needs_no_marker: bool = False
 
@@ -109,7 +110,8 @@ class _Row:
             path = join_path(folder, name)
             is_marker = any(fnmatchcase(name, marker) for marker in self.markers)
             if is_marker and re.search(self.text, tree.text(path), re.MULTILINE):
-                command, runner, narrowed = self.test if len(self.test) == 3 else (*self.test, "")
+                command, runner, narrowed = (*self.test, None, None)[:3]
+                assert command is not None
                 if self.wrapper in tree.names[folder]:
                     command = f"./{self.wrapper} {command.partition(' ')[2]}"
                 return _Test(command, runner, path, narrowed)
@@ -139,11 +141,13 @@ def complete_check(check: ProjectCheck, tree: ProjectTree) -> ProjectCheck:
     is_inside = len(commands) > 1 and commands[0][:1] == ["cd"] and len(commands[0]) == 2
     folder = commands[0][1].strip("/") if is_inside else ""
     whole = check.command.replace(f" {FILES}", "").replace(FILES, "")
-    script = table(tree.json(join_path(folder, "package.json")), "scripts").get(script_of(whole))
+    script = table(tree.json(join_path(folder, "package.json")), "scripts").get(
+        script_of(whole) or ""
+    )
     started = script if isinstance(script, str) else whole
     runner = runner_of(started)
     can_be_narrowed = bool(runner and RUNNERS[runner].endings) and takes_arguments(started)
-    narrowed = append(whole, FILES) if can_be_narrowed else ""
+    narrowed = append(whole, FILES) if can_be_narrowed else None
     return check.model_copy(
         update={
             "command": whole,
@@ -222,8 +226,8 @@ def _python(tree: ProjectTree, folder: str) -> _Test | None:
     return _Test(f"{command} discover -s {quote(inner[0])}", "unittest", written[0])
 
 
-def _where_pytest_is_named(tree: ProjectTree, folder: str, sample: dict[str, str]) -> str:
-    """Return the file that configures or requires pytest, or a test for it; "" for none."""
+def _where_pytest_is_named(tree: ProjectTree, folder: str, sample: dict[str, str]) -> str | None:
+    """Return the file that configures or requires pytest, or a test for it; None for none."""
     below = paths_below(folder, tree.paths)
     own = [p for p in below if basename(p) in _PYTEST_FILES]
     if own:
@@ -235,7 +239,7 @@ def _where_pytest_is_named(tree: ProjectTree, folder: str, sample: dict[str, str
             is_configured = "[tool.pytest" in text or "[tool:pytest]" in text or "[pytest]" in text
             if is_configured or (sample and _PYTEST.search(text)):
                 return join_path(folder, name)
-    return next((path for path, text in sample.items() if _WRITTEN_FOR_PYTEST.search(text)), "")
+    return next((path for path, text in sample.items() if _WRITTEN_FOR_PYTEST.search(text)), None)
 
 
 def _names(tree: ProjectTree, folder: str, name: str) -> frozenset[str]:
@@ -254,7 +258,7 @@ def _script(tree: ProjectTree, folder: str) -> _Test | None:
     command = "npm test" if (manager, name) == ("npm", "test") else f"{manager} run {quote(name)}"
     runner = runner_of(scripts[name])
     can_be_narrowed = bool(runner) and takes_arguments(scripts[name])
-    narrowed = append(command, FILES) if can_be_narrowed else ""
+    narrowed = append(command, FILES) if can_be_narrowed else None
     return _Test(command, runner, f"`scripts.{name}` in {path}", narrowed, is_script=True)
 
 
@@ -284,7 +288,7 @@ def _manager(tree: ProjectTree, folder: str, declared: object) -> str:
 def _node_tests(tree: ProjectTree, folder: str) -> _Test | None:
     below = paths_below(folder, tree.paths)
     tests = [path for path in below if re.search(r"(?:^|[/.-])test\.[cm]?js$", path)]
-    found = next((p for p, text in _texts(tree, tests).items() if "node:test" in text), "")
+    found = next((p for p, text in _texts(tree, tests).items() if "node:test" in text), None)
     return _Test("node --test", "node", found, f"node --test {FILES}") if found else None
 
 
@@ -318,15 +322,15 @@ _ROWS = (
     _Row(("Cargo.toml",), _cargo),
     _Row(("pom.xml",), ("mvn -B test", "maven"), wrapper="mvnw"),
     _Row(("build.gradle*",), ("gradle --no-daemon test", "gradle"), wrapper="gradlew"),
-    _Row(("*.sln", "*.slnx"), ("dotnet test", "")),
+    _Row(("*.sln", "*.slnx"), ("dotnet test", None)),
     _Row(("CMakeLists.txt",), (_CTEST, "ctest"), r"\benable_testing\b|\binclude\s*\(\s*CTest\b"),
     _Row(("phpunit.xml*",), ("vendor/bin/phpunit", "phpunit")),
-    _Row((".rspec",), ("bundle exec rspec", "")),
-    _Row(("Rakefile",), ("bundle exec rake test", ""), r"Rake::TestTask|Minitest::TestTask"),
+    _Row((".rspec",), ("bundle exec rspec", None)),
+    _Row(("Rakefile",), ("bundle exec rake test", None), r"Rake::TestTask|Minitest::TestTask"),
     _Row(("tox.ini",), ("tox", "tox"), is_fallback=True),
     _Row(("noxfile.py",), ("nox", "nox"), is_fallback=True),
     _Row((), _bats, is_fallback=True, needs_no_marker=True),
-    _Row(_MAKE, ("make test", ""), r"^test[ \t]*:(?!=)", is_fallback=True),
-    _Row(_MAKE, ("make check", ""), r"^check[ \t]*:(?!=)", is_fallback=True),
+    _Row(_MAKE, ("make test", None), r"^test[ \t]*:(?!=)", is_fallback=True),
+    _Row(_MAKE, ("make check", None), r"^check[ \t]*:(?!=)", is_fallback=True),
 )  # fmt: skip
 """The kinds of projects, those with results by test first."""

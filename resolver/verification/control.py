@@ -65,7 +65,7 @@ class ControlTest:
 
 
 def control_test(
-    runner: str, test_file: str, tree: str, changed_files: Sequence[str]
+    runner: str | None, test_file: str, tree: str, changed_files: Sequence[str]
 ) -> ControlTest | None:
     """Return the test for a runner; None if no text of one is known.
 
@@ -73,7 +73,7 @@ def control_test(
     tree: id of the tree of the change, from which the name is made. It is the same for each
         verification of the change, and code that is part of the tree can't contain it.
     """
-    if runner not in _TEXTS or not test_file:
+    if runner is None or runner not in _TEXTS or not test_file:
         return None
     file_name, text = _TEXTS[runner]
     name = f"t{hashlib.sha256(tree.encode()).hexdigest()[:12]}"

@@ -51,7 +51,7 @@ class TestRunner:
     reports, which belongs to one execution.
 
     words: patterns of the words that start it, the first of which is the program's name.
-    report: glob of its reports, without a folder a name below the repository; "" for the output.
+    report: glob of its reports, without a folder a name below the repository; None for the output.
     options: added at the end of its arguments. replace: a part of the command, and its replacement.
     variables: added to those that the check sets itself.
     endings: of test files that it takes as arguments.
@@ -59,9 +59,9 @@ class TestRunner:
 
     words: tuple[str, ...]
     report_format: ReportFormat = "junit"
-    report: str = "{folder}/report.xml"
+    report: str | None = "{folder}/report.xml"
     options: str = ""
-    replace: tuple[str, str] = ("", "")
+    replace: tuple[str, str] | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
     endings: tuple[str, ...] = ()
 
@@ -104,7 +104,7 @@ RUNNERS: Mapping[str, TestRunner] = {
         ("cargo", "nextest"), report="target/nextest/*/**/*.xml",
         replace=("nextest run", "nextest run --no-fail-fast")),
     "cargo": TestRunner(
-        ("cargo", "test"), "cargo", "", replace=("cargo test", "cargo test --no-fail-fast"),
+        ("cargo", "test"), "cargo", None, replace=("cargo test", "cargo test --no-fail-fast"),
         variables={"CARGO_TERM_COLOR": "never"}),
     "maven": TestRunner(
         ("mvnw?", "test|verify|install"), report="**/target/*-reports/TEST-*.xml",
@@ -140,13 +140,13 @@ def split_command(command: str) -> list[list[str]]:
     return commands
 
 
-def runner_of(command: str) -> str:
+def runner_of(command: str) -> str | None:
     """Return the runner that the last of the joined commands starts, as long as no other does."""
     found = [_runner_of_words(words) for words in split_command(command)]
-    return found[-1] if found and not any(found[:-1]) else ""
+    return found[-1] if found and not any(found[:-1]) else None
 
 
-def _runner_of_words(words: Sequence[str]) -> str:
+def _runner_of_words(words: Sequence[str]) -> str | None:
     for name, runner in RUNNERS.items():
         program, *rest = runner.words
         starts = (n for n, word in enumerate(words) if re.fullmatch(program, basename(word)))
@@ -155,18 +155,18 @@ def _runner_of_words(words: Sequence[str]) -> str:
             any(re.fullmatch(pattern, word) for word in words[start + 1 :]) for pattern in rest
         ):
             return name
-    return ""
+    return None
 
 
-def script_of(command: str) -> str:
-    """Return the package script that a command ends with, such as "test"; "" for none."""
+def script_of(command: str) -> str | None:
+    """Return the package script that a command ends with, such as "test"; None for none."""
     commands = split_command(command)
     words = [word for word in commands[-1] if word[:1] != "-"] if commands else []
     if len(words) < 2 or basename(words[0]) not in MANAGERS:
-        return ""
+        return None
     if words[1] in {"run", "run-script"}:
-        return words[2] if len(words) > 2 else ""
-    return "test" if words[1] in {"t", "test"} and words[0] != "bun" else ""
+        return words[2] if len(words) > 2 else None
+    return "test" if words[1] in {"t", "test"} and words[0] != "bun" else None
 
 
 def append(command: str, *arguments: str) -> str:
@@ -197,11 +197,11 @@ def instrument(check: ProjectCheck, folder: str) -> ProjectCheck:
     folder: absolute path of an existing empty folder outside the work tree, of this execution
         alone. It has no white space and no characters that are special in a glob.
     """
-    runner = RUNNERS.get(check.runner)
+    runner = RUNNERS.get(check.runner) if check.runner else None
     if check.report_format or check.report or runner is None or _REPORTS.search(check.command):
         return check
     command = check.command
-    if runner.replace[0]:
+    if runner.replace:
         old, new = runner.replace
         if command.count(old) != 1:
             return check
@@ -212,7 +212,7 @@ def instrument(check: ProjectCheck, folder: str) -> ProjectCheck:
     for name, value in runner.variables.items():
         earlier = variables.get(name, "")
         variables[name] = f"{earlier} {value.format(folder=folder)}".strip()
-    report = runner.report.format(folder=folder)
+    report = runner.report and runner.report.format(folder=folder)
     if report and not report.startswith("/") and check.folder:
         report = f"{check.folder}/{report}"
     return check.model_copy(
@@ -241,7 +241,8 @@ def narrow_to_files(check: ProjectCheck, files: Sequence[str]) -> ProjectCheck |
 
     files: paths relative to the repository. Those that the runner does not take are left out.
     """
-    endings = RUNNERS[check.runner].endings if check.runner in RUNNERS else ()
+    runner = RUNNERS.get(check.runner) if check.runner else None
+    endings = runner.endings if runner else ()
     start = f"{check.folder}/" if check.folder else ""
     inside = [
         path.removeprefix(start)

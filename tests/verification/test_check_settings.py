@@ -25,7 +25,7 @@ def test_declared_checks_are_read() -> None:
     assert (unit.name, unit.command, unit.timeout_seconds) == ("unit", "pytest -q", 300.0)
     assert unit.paths == ("shop/**", "tests/**")
     assert (unit.report, unit.report_format) == ("reports/*.xml", "junit")
-    assert (types.paths, types.timeout_seconds, types.report) == (("*.py",), None, "")
+    assert (types.paths, types.timeout_seconds, types.report) == (("*.py",), None, None)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from resolver.verification.checks import discover_checks
 from tests.verification.scripted import tree_of
 
 
-def discovered(files: dict[str, str]) -> list[tuple[str, str]]:
+def discovered(files: dict[str, str]) -> list[tuple[str, str | None]]:
     checks = discover_checks(tree_of(files))
     return [(check.command, check.runner) for check in checks]
 
@@ -68,27 +68,27 @@ def test_pytest_is_run_once_and_nothing_beside_it(files: dict[str, str]) -> None
         ({"pom.xml": "", "core/pom.xml": ""}, [("mvn -B test", "maven")]),
         ({"pom.xml": "", "mvnw": ""}, [("./mvnw -B test", "maven")]),
         ({"build.gradle.kts": "", "gradlew": ""}, [("./gradlew --no-daemon test", "gradle")]),
-        ({"Shop.sln": "", "Shop.Tests/Shop.Tests.csproj": ""}, [("dotnet test", "")]),
-        ({"src/Shop.sln": ""}, [("cd src && dotnet test", "")]),
+        ({"Shop.sln": "", "Shop.Tests/Shop.Tests.csproj": ""}, [("dotnet test", None)]),
+        ({"src/Shop.sln": ""}, [("cd src && dotnet test", None)]),
         ({"test/bill.bats": ""}, [("bats test", "bats")]),
         ({"phpunit.xml.dist": ""}, [("vendor/bin/phpunit", "phpunit")]),
-        ({".rspec": "", "spec/a_spec.rb": ""}, [("bundle exec rspec", "")]),
-        ({"Rakefile": "Rake::TestTask.new\n"}, [("bundle exec rake test", "")]),
+        ({".rspec": "", "spec/a_spec.rb": ""}, [("bundle exec rspec", None)]),
+        ({"Rakefile": "Rake::TestTask.new\n"}, [("bundle exec rake test", None)]),
         ({"Rakefile": "task :docs\n"}, []),
         ({"CMakeLists.txt": "enable_testing()"},
          [("cmake -S . -B build && cmake --build build && "
            "ctest --test-dir build --output-on-failure", "ctest")]),
         ({"CMakeLists.txt": "add_executable(a a.c)"}, []),
-        ({"Makefile": "test:\n\t./run.sh\n"}, [("make test", "")]),
-        ({"Makefile": "test: a.out\n\t./a.out\ncheck: test\n"}, [("make test", "")]),
-        ({"Makefile": "check:\n\t./a.out\n"}, [("make check", "")]),
+        ({"Makefile": "test:\n\t./run.sh\n"}, [("make test", None)]),
+        ({"Makefile": "test: a.out\n\t./a.out\ncheck: test\n"}, [("make test", None)]),
+        ({"Makefile": "check:\n\t./a.out\n"}, [("make check", None)]),
         ({"Makefile": "test := 1\n"}, []),
         ({"README.md": ""}, []),
         ({"pyproject.toml": "[project]\n", "bill.py": ""}, []),
     ],
 )  # fmt: skip
 def test_each_kind_of_project_has_its_check(
-    files: dict[str, str], expected: list[tuple[str, str]]
+    files: dict[str, str], expected: list[tuple[str, str | None]]
 ) -> None:
     assert discovered(files) == expected
 
@@ -104,17 +104,17 @@ def test_each_kind_of_project_has_its_check(
         (package(test="npx nyc -x lib dotenv -e .env -- mocha"), [("npm test", "mocha")]),
         (package(test="mocha --reporter dot"), [("npm test", "mocha")]),
         (package(test="node --test"), [("npm test", "node")]),
-        (package(test="tap"), [("npm test", "")]),
+        (package(test="tap"), [("npm test", None)]),
         (package(test="tsc && jest"), [("npm test", "jest")]),
-        (package(test="jest && echo done"), [("npm test", "")]),
-        (package(test="jest && vitest"), [("npm test", "")]),
-        (package(test="jest; true"), [("npm test", "")]),
+        (package(test="jest && echo done"), [("npm test", None)]),
+        (package(test="jest && vitest"), [("npm test", None)]),
+        (package(test="jest; true"), [("npm test", None)]),
         (package(test="jest", lint="eslint .", typecheck="tsc --noEmit"), [("npm test", "jest")]),
         (package(**{"test": "jest", "test-ci": "jest --ci"}), [("npm test", "jest")]),
         (package(test="npm run lint && npm run unit", lint="eslint .", unit="jest"),
          [("npm run unit", "jest")]),
-        (package(test="npm run a && npm run b", a="jest a", b="jest b"), [("npm test", "")]),
-        (package(test="npm run test"), [("npm test", "")]),
+        (package(test="npm run a && npm run b", a="jest a", b="jest b"), [("npm test", None)]),
+        (package(test="npm run test"), [("npm test", None)]),
         (package(test='echo "Error: no test specified" && exit 1'), []),
         ({"package.json": "{}", "test/a.test.mjs": "import test from 'node:test'"},
          [("node --test", "node")]),
@@ -131,7 +131,7 @@ def test_each_kind_of_project_has_its_check(
     ],
 )  # fmt: skip
 def test_the_test_script_of_a_package_is_its_check(
-    files: dict[str, str], expected: list[tuple[str, str]]
+    files: dict[str, str], expected: list[tuple[str, str | None]]
 ) -> None:
     assert discovered(files) == expected
 

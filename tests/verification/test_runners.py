@@ -19,7 +19,7 @@ NODE = (
 )
 
 
-def check(command: str, runner: str = "", **more: object) -> ProjectCheck:
+def check(command: str, runner: str | None = None, **more: object) -> ProjectCheck:
     return ProjectCheck.model_validate(
         {"name": "unit", "command": command, "runner": runner, **more}
     )
@@ -46,7 +46,7 @@ def check(command: str, runner: str = "", **more: object) -> ProjectCheck:
         ("go test -json ./...", "", "go test -json -json ./... > /out/report.json",
          "/out/report.json", "go-json"),
         ("cargo test --workspace -- --nocapture", "",
-         "cargo test --no-fail-fast --workspace -- --nocapture", "", "cargo"),
+         "cargo test --no-fail-fast --workspace -- --nocapture", None, "cargo"),
         ("cargo nextest run --profile ci", "", "cargo nextest run --no-fail-fast --profile ci",
          "target/nextest/*/**/*.xml", "junit"),
         ("cd a && mvn -B test", "", "cd a && mvn -B test --fail-at-end",
@@ -64,7 +64,7 @@ def check(command: str, runner: str = "", **more: object) -> ProjectCheck:
     ],
 )  # fmt: skip
 def test_a_runner_is_asked_for_its_results(
-    command: str, runner: str, expected: str, report: str, name: str
+    command: str, runner: str, expected: str, report: str | None, name: str
 ) -> None:
     folder = "a" if command.startswith("cd a ") else ""
     given = check(command, runner or runner_of(command), folder=folder)
@@ -85,7 +85,7 @@ def test_a_runner_is_asked_for_its_results(
 def test_what_cannot_be_asked_is_left_as_it_is(command: str, runner: str) -> None:
     result = instrument(check(command, runner or runner_of(command)), OUT)
     assert (result.command, result.environment) == (command, {})
-    assert (result.report, result.report_format) == ("", None)
+    assert (result.report, result.report_format) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +119,9 @@ def test_a_declared_report_is_kept() -> None:
 @pytest.mark.parametrize(
     ("command", "expected", "folder"),
     [
-        ("pytest -q", "pytest", ""), ("cd web && npm test", "jest", "web"), ("npm test", "", ""),
-        ("cd web && npm run all", "", "web"), ("make test", "", ""), ("./run.sh", "", ""),
-        ("npm test && cd web", "", ""),
+        ("pytest -q", "pytest", ""), ("cd web && npm test", "jest", "web"), ("npm test", None, ""),
+        ("cd web && npm run all", None, "web"), ("make test", None, ""), ("./run.sh", None, ""),
+        ("npm test && cd web", None, ""),
     ],
 )  # fmt: skip
 def test_the_runner_of_a_declared_check_is_looked_up(

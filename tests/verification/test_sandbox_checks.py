@@ -31,7 +31,7 @@ def runtime() -> Iterator[Runtime]:
 def execute(runtime: Runtime, command: str, seconds: float = 60.0, **known: Any) -> CheckExecution:
     def into_folder(check: ProjectCheck, folder: str) -> ProjectCheck:
         fields = {"command": check.command, "report": check.report}
-        placed = {name: text.replace("FOLDER", folder) for name, text in fields.items()}
+        placed = {name: text and text.replace("FOLDER", folder) for name, text in fields.items()}
         return check.model_copy(update=placed)
 
     check = ProjectCheck(name="check", command=command, **known)
