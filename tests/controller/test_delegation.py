@@ -14,7 +14,7 @@ from resolver.events.lifecycle import DelegateEvent, LimitsExtended
 from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.memory.skills.library import SkillSource, read_library
+from resolver.memory.skills.library import Library, SkillSource
 from resolver.memory.skills.recaller import SkillRecaller
 from resolver.memory.skills.skill import Origin
 from resolver.models.run import Extension, RunLimits, RunState
@@ -172,7 +172,7 @@ def test_a_delegate_gets_the_instructions_and_the_skills_of_its_task() -> None:
         "AGENTS.md": b"Use tabs.",
         ".agents/skills/sums.md": b"---\ntriggers: [subtracts]\n---\nAbout sums.",
     }
-    library = read_library([SkillSource(Origin.REPOSITORY, tuple(files), files.get)])
+    library = Library([SkillSource(Origin.REPOSITORY, tuple(files), files.get)])
     scenario = Scenario(hand_on("say why it subtracts"), finish(), finish())
     scenario.go(delegates=scenario.delegate, recaller=SkillRecaller(library))
     assert [loaded.name for loaded in scenario.of(o.RecallResult)] == ["AGENTS.md"]

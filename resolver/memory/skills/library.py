@@ -4,8 +4,8 @@ Files are read only from commits and folders that the caller trusts. A file that
 left out and reported as a problem. An agent that asks for a skill by name is answered from them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from resolver.config.templates import render
@@ -70,23 +70,30 @@ class SkillSource:
     folders: tuple[str, ...] = SKILL_FOLDERS + MICROAGENT_FOLDERS
 
 
-@dataclass(frozen=True)
 class Library:
     """Holds everything that was read. Names are unique: of skills with the same name, the one whose
     origin comes first in `Origin` is kept.
 
+    Never raises because of a file's content: an invalid file is left out and named in `problems`.
+
     always: instructions shown when a run begins, in order.
     nested: path of the instruction file by the folder it applies to (with a trailing slash).
-    paths: all files of the repository.
     problems: messages that say what was left out and why.
     """
 
-    always: tuple[Skill, ...] = ()
-    nested: Mapping[str, str] = field(default_factory=dict)
-    skills: tuple[Skill, ...] = ()
-    paths: frozenset[str] = frozenset()
-    problems: tuple[str, ...] = ()
-    read: Read = lambda _: None
+    def __init__(self, sources: Iterable[SkillSource] = ()) -> None:
+        self.always: list[Skill] = []
+        self.nested: dict[str, str] = {}
+        self.problems: list[str] = []
+        self._skills: dict[str, Skill] = {}
+        self._read: Read = lambda _: None
+        for source in sorted(sources, key=lambda one: list(Origin).index(one.origin)):
+            self._take(source)
+
+    @property
+    def skills(self) -> tuple[Skill, ...]:
+        """The skills, those of the repository first."""
+        return tuple(self._skills.values())
 
     def skill(self, name: str) -> Skill | None:
         """Return the skill with that name or command, or None. A leading slash is ignored."""
@@ -102,27 +109,74 @@ class Library:
         """
         path = self.nested[folder]
         try:
-            return _instructions(path, without_invisible(_decode(self.read(path) or b"")))
+            return _instructions(path, without_invisible(_decode(self._read(path) or b"")))
         except ResolverError:
             return None  # too large
 
+    def _take(self, source: SkillSource) -> None:
+        if source.origin is Origin.REPOSITORY:
+            self._read = source.read
+            self._read_instructions(source)
+        files = sorted(_skill_files(source))
+        for path, folder in files[:MAX_SKILLS]:
+            skill = self._read_skill(source, path, folder)
+            if skill is None:
+                continue
+            if skill.kind == "always":
+                self.always.append(replace(skill, name=skill.source))
+                continue
+            first = self._skills.setdefault(skill.name, skill)
+            if first is not skill and first.origin is source.origin:
+                self.problems.append(
+                    f"{skill.source}: {first.source} has the name {skill.name} as well"
+                )
+        if len(files) > MAX_SKILLS:
+            self.problems.append(
+                f"{source.prefix}{files[MAX_SKILLS][0]}: only the first {MAX_SKILLS} skills "
+                "are read"
+            )
 
-def read_library(sources: Iterable[SkillSource]) -> Library:
-    """Read all sources, those of the repository first.
+    def _read_instructions(self, source: SkillSource) -> None:
+        present = set(source.paths)
+        texts: set[str] = set()
+        for path in (p for p in INSTRUCTION_FILES if p in present):
+            text = self._read_text(source, path)
+            skill = _instructions(path, text) if text else None
+            if skill is not None and skill.body not in texts:
+                texts.add(skill.body)
+                self.always.append(skill)
+        for name in reversed(NESTED_INSTRUCTION_FILES):
+            found = sorted(path for path in source.paths if path.endswith(f"/{name}"))
+            self.nested |= {path.removesuffix(name): path for path in found}
 
-    Never raises because of a file's content: an invalid file is left out and named in `problems`.
-    """
-    reader = _Reader()
-    for source in sorted(sources, key=lambda one: list(Origin).index(one.origin)):
-        reader.take(source)
-    return Library(
-        always=tuple(reader.always),
-        nested=reader.nested,
-        skills=tuple(reader.skills.values()),
-        paths=frozenset(reader.paths),
-        problems=tuple(reader.problems),
-        read=reader.read,
-    )
+    def _read_skill(self, source: SkillSource, path: str, folder: str) -> Skill | None:
+        text = self._read_text(source, path)
+        if not text:
+            return None
+        try:
+            return _parse_skill(text, path, folder, source.prefix, source.origin)
+        except FrontmatterError as error:
+            self.problems.append(f"{error.what}; it is left out")
+            return None
+
+    def _read_text(self, source: SkillSource, path: str) -> str | None:
+        try:
+            content = source.read(path) or b""
+        except ResolverError as error:
+            self.problems.append(f"{source.prefix}{path}: {error.what}; it is left out")
+            return None
+        decoded = _decode(content)
+        # Whoever reviewed the file did not see these characters, and a model reads them.
+        text = without_invisible(decoded)
+        if hidden := len(decoded) - len(text):
+            self.problems.append(
+                f"{source.prefix}{path}: {hidden} invisible characters are left out of it"
+            )
+        if len(text) > MAX_FILE_LENGTH and path not in INSTRUCTION_FILES:
+            what = f"it has more than {MAX_FILE_LENGTH} characters; it is left out"
+            self.problems.append(f"{source.prefix}{path}: {what}")
+            return None
+        return text
 
 
 RECALL_TOOL = "recall"
@@ -176,83 +230,6 @@ def built_in_skills(folder: Path) -> SkillSource:
         return files[path].read_bytes() if path in files else None
 
     return SkillSource(Origin.SHIPPED, tuple(files), read, "shipped with Resolver: ")
-
-
-class _Reader:
-    """Collects what the sources contain; call `take` once per source, the repository first."""
-
-    def __init__(self) -> None:
-        self.always: list[Skill] = []
-        self.nested: dict[str, str] = {}
-        self.skills: dict[str, Skill] = {}
-        self.paths: tuple[str, ...] = ()
-        self.read: Read = lambda _: None
-        self.problems: list[str] = []
-
-    def take(self, source: SkillSource) -> None:
-        if source.origin is Origin.REPOSITORY:
-            self.paths, self.read = source.paths, source.read
-            self._read_instructions(source)
-        files = sorted(_skill_files(source))
-        for path, folder in files[:MAX_SKILLS]:
-            skill = self._read_skill(source, path, folder)
-            if skill is None:
-                continue
-            if skill.kind == "always":
-                self.always.append(replace(skill, name=skill.source))
-                continue
-            first = self.skills.setdefault(skill.name, skill)
-            if first is not skill and first.origin is source.origin:
-                self.problems.append(
-                    f"{skill.source}: {first.source} has the name {skill.name} as well"
-                )
-        if len(files) > MAX_SKILLS:
-            self.problems.append(
-                f"{source.prefix}{files[MAX_SKILLS][0]}: only the first {MAX_SKILLS} skills "
-                "are read"
-            )
-
-    def _read_instructions(self, source: SkillSource) -> None:
-        present = set(source.paths)
-        texts: set[str] = set()
-        for path in (p for p in INSTRUCTION_FILES if p in present):
-            text = self._read_text(source, path)
-            skill = _instructions(path, text) if text else None
-            if skill is not None and skill.body not in texts:
-                texts.add(skill.body)
-                self.always.append(skill)
-        for name in reversed(NESTED_INSTRUCTION_FILES):
-            found = sorted(path for path in source.paths if path.endswith(f"/{name}"))
-            self.nested |= {path.removesuffix(name): path for path in found}
-
-    def _read_skill(self, source: SkillSource, path: str, folder: str) -> Skill | None:
-        text = self._read_text(source, path)
-        if not text:
-            return None
-        try:
-            return _parse_skill(text, path, folder, source.prefix, source.origin)
-        except FrontmatterError as error:
-            self.problems.append(f"{error.what}; it is left out")
-            return None
-
-    def _read_text(self, source: SkillSource, path: str) -> str | None:
-        try:
-            content = source.read(path) or b""
-        except ResolverError as error:
-            self.problems.append(f"{source.prefix}{path}: {error.what}; it is left out")
-            return None
-        decoded = _decode(content)
-        # Whoever reviewed the file did not see these characters, and a model reads them.
-        text = without_invisible(decoded)
-        if hidden := len(decoded) - len(text):
-            self.problems.append(
-                f"{source.prefix}{path}: {hidden} invisible characters are left out of it"
-            )
-        if len(text) > MAX_FILE_LENGTH and path not in INSTRUCTION_FILES:
-            what = f"it has more than {MAX_FILE_LENGTH} characters; it is left out"
-            self.problems.append(f"{source.prefix}{path}: {what}")
-            return None
-        return text
 
 
 def _decode(content: bytes) -> str:

@@ -12,9 +12,9 @@ from resolver.github.text.markdown import single_line
 from resolver.memory.skills.library import (
     MICROAGENT_FOLDERS,
     SKILL_FOLDERS,
+    Library,
     SkillSource,
     built_in_skills,
-    read_library,
 )
 from resolver.memory.skills.skill import Origin
 from resolver.models.run import Trigger
@@ -61,7 +61,7 @@ def _read_skills(forge: GitHubForge) -> list[SlashCommand]:
     for skill_folder in (*SKILL_FOLDERS, *MICROAGENT_FOLDERS):
         files |= _read_files(forge, skill_folder, MAX_SKILL_FILES)
     repository_source = SkillSource(Origin.REPOSITORY, tuple(files), files.get)
-    library = read_library([repository_source, built_in_skills(template_folder() / "skills")])
+    library = Library([repository_source, built_in_skills(template_folder() / "skills")])
     return list_tasks(library)
 
 

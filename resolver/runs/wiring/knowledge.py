@@ -21,7 +21,6 @@ from resolver.memory.skills.library import (
     SkillSource,
     built_in_skills,
     is_shown_to_agents,
-    read_library,
 )
 from resolver.memory.skills.skill import Origin
 from resolver.models.run import Patch, Trigger, TriggerKind
@@ -71,7 +70,7 @@ def read_skills(
         sources += _read_organization_skills(
             settings, trigger.repository, credential, folder, is_public, siblings_to_read
         )
-    return read_library(sources)
+    return Library(sources)
 
 
 def _read_organization_skills(

@@ -13,7 +13,6 @@ from resolver.memory.skills.library import (
     Library,
     SkillSource,
     built_in_skills,
-    read_library,
 )
 from resolver.memory.skills.skill import Origin, Skill
 
@@ -25,13 +24,13 @@ def source(files: Mapping[str, str | bytes], origin: Origin = Origin.REPOSITORY)
 
 
 def library(files: Mapping[str, str | bytes]) -> Library:
-    return read_library([source(files)])
+    return Library([source(files)])
 
 
 def only(files: Mapping[str, str | bytes]) -> Skill:
     found = library(files)
-    assert found.problems == ()
-    [skill] = found.skills + found.always
+    assert found.problems == []
+    [skill] = [*found.skills, *found.always]
     return skill
 
 
@@ -58,10 +57,10 @@ def test_invisible_characters_of_instructions_and_skills_are_left_out_and_report
     assert nested is not None and nested.body == "Use spaces."
     assert found.always[0].body == "Use tabs.\n \U0001f44d\U0001f3fd"
     assert [(skill.description, skill.body) for skill in found.skills] == [("x", "Do")]
-    assert found.problems == (
+    assert found.problems == [
         "AGENTS.md: 16 invisible characters are left out of it",
         ".agents/skills/one/SKILL.md: 16 invisible characters are left out of it",
-    )
+    ]
 
 
 def test_folders_have_their_own_instructions() -> None:
@@ -186,19 +185,19 @@ def test_two_skills_with_one_name_are_reported() -> None:
 def test_the_skill_nearer_to_the_repository_wins() -> None:
     nearer = {".agents/skills/git.md": "---\nname: git\n---\nours"}
     farther = {".agents/skills/git.md": "theirs", ".agents/skills/b.md": "b"}
-    found = read_library(
+    found = Library(
         [source(farther, Origin.SHIPPED), source(farther, Origin.ORGANIZATION), source(nearer)]
     )
     assert {s.name: s.source for s in found.skills} == {
         "git": ".agents/skills/git.md",
         "b": "ada/.github: .agents/skills/b.md",
     }
-    assert found.problems == ()
+    assert found.problems == []
 
 
 def test_an_organization_provides_no_instructions() -> None:
-    found = read_library([source({"AGENTS.md": "x", "a/AGENTS.md": "y"}, Origin.ORGANIZATION)])
-    assert found.always == () and not found.nested and not found.paths
+    found = Library([source({"AGENTS.md": "x", "a/AGENTS.md": "y"}, Origin.ORGANIZATION)])
+    assert found.always == [] and not found.nested
 
 
 def test_an_oversized_file_is_left_out_and_reported() -> None:
@@ -206,15 +205,15 @@ def test_an_oversized_file_is_left_out_and_reported() -> None:
         raise WorkspaceError(f"{path} has more than 9 bytes")
 
     paths = ("AGENTS.md", ".agents/skills/a.md", "b/AGENTS.md")
-    found = read_library([SkillSource(Origin.REPOSITORY, paths, read)])
-    assert found.always == found.skills == ()
+    found = Library([SkillSource(Origin.REPOSITORY, paths, read)])
+    assert not found.always and not found.skills
     assert len(found.problems) == 2 and all("9 bytes" in problem for problem in found.problems)
     assert found.instructions_at("b/") is None
 
 
 def test_the_bundled_skills_are_valid() -> None:
-    found = read_library([built_in_skills(template_folder() / "skills")])
-    assert found.problems == ()
+    found = Library([built_in_skills(template_folder() / "skills")])
+    assert found.problems == []
     assert len(found.skills) >= 10
     for skill in found.skills:
         assert skill.kind == "knowledge" and skill.description and skill.triggers

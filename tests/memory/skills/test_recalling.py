@@ -13,7 +13,7 @@ from resolver.events import observations as o
 from resolver.events.base import Source as By
 from resolver.events.log import Event
 from resolver.events.state import State
-from resolver.memory.skills.library import Library, SkillSource, read_library
+from resolver.memory.skills.library import Library, SkillSource
 from resolver.memory.skills.recaller import (
     MAX_FILE_LENGTH,
     MAX_LOADED_LENGTH,
@@ -41,7 +41,7 @@ FILES = {
 
 def library(files: Mapping[str, str] = FILES) -> Library:
     contents = {path: text.encode() for path, text in files.items()}
-    return read_library([SkillSource(Origin.REPOSITORY, tuple(contents), contents.get)])
+    return Library([SkillSource(Origin.REPOSITORY, tuple(contents), contents.get)])
 
 
 def opening(
@@ -165,7 +165,7 @@ def test_a_browsing_agent_gets_no_knowledge_about_files() -> None:
 def test_the_list_of_skills_is_shown_only_if_it_is_useful() -> None:
     assert "the list of skills" in names(recalled(numbered(opening(tools=(*TOOLS, "recall")))))
     contents = {"x.md": b"---\ntriggers: [x]\n---\ny"}
-    shipped = read_library(
+    shipped = Library(
         [SkillSource(Origin.SHIPPED, (".agents/skills/x.md",), lambda _: contents["x.md"])]
     )
     result = recalled(numbered(opening(tools=(*TOOLS, "recall"))), SkillRecaller(shipped))
