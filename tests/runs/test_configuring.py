@@ -319,7 +319,7 @@ def test_skills_of_the_owners_two_repositories_are_named_by_them_and_the_nearest
         "sums": ("SUMS-WORD", "octo/.agents: skills/sums/SKILL.md"),
         "adding": ("OWN-WORD", ".agents/skills/adding.md"),
     }
-    assert library.always == ()
+    assert library.always == []
 
 
 def on(repository: str) -> Trigger:
