@@ -43,9 +43,9 @@ class ModelConfig(BaseModel):
     set_by: SetBy = DEFAULT_SET_BY
 
     @property
-    def key(self) -> str:
-        """The API key in plain text, "" if none is set."""
-        return self.api_key.get_secret_value() if self.api_key else ""
+    def key(self) -> str | None:
+        """The API key in plain text, None if none is set."""
+        return (self.api_key.get_secret_value() or None) if self.api_key else None
 
 
 CLOUDS = {
@@ -55,9 +55,10 @@ CLOUDS = {
 """Clouds that host models in a region, with the variables of their own credentials."""
 
 
-def api_key_variable(provider: str) -> str:
+def api_key_variable(provider: str | None) -> str:
     """Return the environment variable that holds a provider's own key."""
-    return CLOUDS.get(provider, f"{provider.upper() or 'OPENAI'}_API_KEY")
+    provider = provider or "openai"
+    return CLOUDS.get(provider, f"{provider.upper()}_API_KEY")
 
 
 ChatMessage = dict[str, Any]

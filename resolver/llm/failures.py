@@ -166,7 +166,7 @@ def _known_failure(
 
 def endpoint_at(base_url: str | None) -> str:
     """Return a name for the endpoint: only its host, because a URL can contain secrets."""
-    host = urlsplit(base_url).netloc.rpartition("@")[2] if base_url else ""
+    host = urlsplit(base_url).netloc.rpartition("@")[2] if base_url else None
     return f"the model endpoint at {host}" if host else "the model endpoint"
 
 
@@ -191,9 +191,9 @@ def _named_size(pattern: re.Pattern[str], detail: str) -> int | None:
 
 def _key_error(config: ModelConfig, explanation: str) -> ModelAuthError:
     if not config.key:
-        provider = config.model.partition("/")[0] if "/" in config.model else ""
-        variable = api_key_variable(provider) if provider else ""
-        alternative = f", or {variable}" if variable not in ("", config.set_by.api_key) else ""
+        provider = config.model.partition("/")[0] if "/" in config.model else None
+        variable = api_key_variable(provider) if provider else None
+        alternative = f", or {variable}" if variable not in (None, config.set_by.api_key) else ""
         return ModelAuthError(
             f"{endpoint_at(config.base_url)} requires a key and none is set: {explanation}",
             f"set {config.set_by.api_key}{alternative}",
@@ -254,7 +254,7 @@ def _number(text: str) -> float | None:
     return float(text) if re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text.strip()) else None
 
 
-def _short_message(text: str, key: str) -> str:
+def _short_message(text: str, key: str | None) -> str:
     """Return the endpoint's message on one line, truncated and without the key."""
     text = without_key(text, key).partition("Traceback (most recent call last)")[0]
     text = _extract_message(_ADVICE.sub("", _PREFIXES.sub("", text)))
@@ -266,7 +266,7 @@ def _short_message(text: str, key: str) -> str:
     return line if len(line) <= _MAX_DETAIL_CHARACTERS else line[:_MAX_DETAIL_CHARACTERS] + "..."
 
 
-def without_key(text: str, key: str) -> str:
+def without_key(text: str, key: str | None) -> str:
     """Return the text with the key replaced, in plain and in URL-encoded form."""
     if not key:
         return text

@@ -260,7 +260,7 @@ def wire_name(config: ModelConfig) -> str:
     An endpoint at a base URL is assumed to have OpenAI's API unless the name has a known provider.
     """
     name = config.model
-    provider = name.partition("/")[0] if "/" in name else ""
+    provider = name.partition("/")[0] if "/" in name else None
     if config.base_url and provider not in litellm().provider_list:
         return f"openai/{name}"
     return name

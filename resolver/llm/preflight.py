@@ -81,8 +81,8 @@ def check_model(
     make_short_model: Callable[[ModelConfig], Model],
     on_retry: OnRetry,
     sleep: Callable[[float], None],
-) -> str:
-    """Return how the model was confirmed, or "" if its provider is slow, overloaded or failing.
+) -> str | None:
+    """Return how the model was confirmed, or None if its provider is slow, overloaded or failing.
 
     make_short_model: creates the model for the question.
     on_retry, sleep: as in `make_model`.
@@ -98,7 +98,7 @@ def check_model(
             is_down = error.cause == "provider_down"
             is_unreachable = is_down and re.search(_UNREACHABLE, error.what, re.IGNORECASE)
             if is_down and not is_unreachable:
-                return ""
+                return None
             if not is_unreachable or attempt == MAX_ATTEMPTS:
                 raise explain(error, config.set_by) from None
             on_retry(attempt, float(attempt), error.what)

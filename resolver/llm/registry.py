@@ -135,6 +135,6 @@ def for_service(config: ModelConfig, service: str, overrides: Mapping[str, objec
     return service_config.model_copy(update=changes)
 
 
-def provider_of(name: str) -> str:
-    """Return the provider in a model's name, "" if it has none."""
-    return name.partition("/")[0] if "/" in name else ""
+def provider_of(name: str) -> str | None:
+    """Return the provider in a model's name, None if it has none."""
+    return name.partition("/")[0] if "/" in name else None

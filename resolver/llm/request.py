@@ -50,7 +50,7 @@ class Fix:
     reason: str
     add: Callable[[Entry], dict[str, Any]] = lambda _: {}
     remove: tuple[str, ...] = ()
-    if_present: str = ""
+    if_present: str | None = None
 
 
 FIXES = (
@@ -331,7 +331,7 @@ def access(config: ModelConfig, name: str) -> dict[str, Any]:
     Without a key, the machine's own credentials for the cloud are used, also with a `base_url`:
     they sign requests or are exchanged for tokens, and are not sent themselves.
     """
-    key = config.key or None
+    key = config.key
     provider = name.partition("/")[0]
     if provider.startswith("bedrock"):
         return {"api_key": key}

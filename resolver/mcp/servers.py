@@ -115,7 +115,7 @@ class McpServers:
         if not server.endpoint.allows(action.name):
             return self._failed(action, "refused", "this tool may not be used here")
         if server.is_over:
-            return self._failed(action, "gone", server.end_reason)
+            return self._failed(action, "gone", server.end_reason or "")
         try:
             return observation_of_result(server.call(action), self._clean, self._keep)
         except TimeoutError:
@@ -181,7 +181,7 @@ class _Server:
     def __init__(self, endpoint: Endpoint, start_seconds: float) -> None:
         self.endpoint = endpoint
         self.notes: list[str] = []
-        self.end_reason = ""
+        self.end_reason: str | None = None
         self._start_seconds = start_seconds
         self._http_status = 0
         self._ending = asyncio.Event()

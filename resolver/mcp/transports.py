@@ -96,7 +96,7 @@ async def open_pipe(
     is_closing = False
 
     async def receive() -> None:
-        reason = ""
+        reason: str | None = None
         with incoming:
             try:
                 async for message in _messages(partial(in_thread, pipe.read)):

@@ -161,8 +161,8 @@ class DiskWatch:
         self._max_bytes = max_bytes
         self._pause = pause
         self._closed = threading.Event()
-        self.reason = ""
-        """Why the sandbox was ended; "" if it was not."""
+        self.reason: str | None = None
+        """Why the sandbox was ended; None if it was not."""
         self._thread = threading.Thread(target=self._watch, name="disk-watch", daemon=True)
         self._thread.start()
 

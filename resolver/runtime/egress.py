@@ -121,8 +121,8 @@ def system_resolve(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(info[4][0]) for info in infos))
 
 
-def refusal_reason(text: str, private: bool = False) -> str:
-    """Return why connecting to an address is forbidden, or "" if it is allowed.
+def refusal_reason(text: str, private: bool = False) -> str | None:
+    """Return why connecting to an address is forbidden, or None if it is allowed.
 
     private: True if the operator declared this host as private, so that it may be in a network that
         is not public.
@@ -144,11 +144,11 @@ def refusal_reason(text: str, private: bool = False) -> str:
     if any(address in network for network in _FORBIDDEN_NETWORKS):
         return "link-local, multicast, reserved or a cloud's metadata service"
     if private:
-        return ""
+        return None
     if any(address in network for network in _PRIVATE_NETWORKS):
         return "not public"
     is_outside_global = isinstance(address, ipaddress.IPv6Address) and address not in _GLOBAL_V6
-    return "not public" if is_outside_global or not address.is_global else ""
+    return "not public" if is_outside_global or not address.is_global else None
 
 
 def _is_own_address(address: str) -> bool:

@@ -223,11 +223,11 @@ class Tunnel:
             writes = bool(self.upload) and (self.checked or self.ended_by_sandbox)
         return selectors.EVENT_READ * reads | selectors.EVENT_WRITE * writes
 
-    def push(self) -> str:
+    def push(self) -> str | None:
         """Send bytes from the sandbox to the host.
 
         Nothing is sent until the first bytes were checked (`check_first_bytes`). Returns why
-        sending is forbidden, or "". Raises OSError.
+        sending is forbidden, or None. Raises OSError.
         """
         assert self.socket is not None, "it was dialled"
         with self._common.lock:
@@ -235,7 +235,7 @@ class Tunnel:
         if data and not self.checked:
             verdict = check_first_bytes(data, self.host, self.port)
             if verdict is None and not has_ended:
-                return ""
+                return None
             self.checked = True
             if verdict:
                 return verdict
@@ -243,7 +243,7 @@ class Tunnel:
             try:
                 count = self.socket.send(data)
             except BlockingIOError:
-                return ""
+                return None
             with self._common.lock:
                 del self.upload[:count]
                 has_ended = has_ended and not self.upload
@@ -256,7 +256,7 @@ class Tunnel:
         if has_ended and len(self.upload) == 0 and not self.is_shut:
             self.is_shut = True
             self.socket.shutdown(socket.SHUT_WR)
-        return ""
+        return None
 
     def give_credit(self) -> None:
         """Grant the sandbox as many bytes as were sent on, once they are worth a frame."""
@@ -266,28 +266,28 @@ class Tunnel:
                 self.granted += count
             self._common.notify(wire.TunnelFrame("tunnel_credit", self.number, count=count))
 
-    def pull(self) -> str:
+    def pull(self) -> str | None:
         """Send bytes from the host to the sandbox.
 
-        Returns why sending is forbidden, or "". Raises OSError.
+        Returns why sending is forbidden, or None. Raises OSError.
         """
         assert self.socket is not None, "it was dialled"
         max_bytes = min(self.window, wire.TUNNEL_CHUNK)
         if max_bytes <= 0 or self.ended_by_host:
-            return ""
+            return None
         try:
             data = self.socket.recv(max_bytes)
         except BlockingIOError:
-            return ""
+            return None
         self.last_active = self._common.now()
         if not data:
             self.ended_by_host = True
             self._common.notify(wire.TunnelFrame("tunnel_end", self.number))
-            return ""
+            return None
         self.received += len(data)
         if not self._common.ledger.count_bytes(len(data)):
             return self._common.ledger.bytes_used_up
         with self._common.lock:
             self.window -= len(data)
         self._common.notify(wire.TunnelFrame("tunnel_data", self.number, data=data))
-        return ""
+        return None

@@ -198,7 +198,7 @@ class HostTunnels:
             self._close(tunnel)
             return
         try:
-            problem = tunnel.push() or (tunnel.pull() if readable else "")
+            problem = tunnel.push() or (tunnel.pull() if readable else None)
         except OSError as error:
             problem = f"the connection broke: {error}"
         if problem:

@@ -38,7 +38,7 @@ SKIPPED_FOLDERS: Final = frozenset({".git", "node_modules", "__pycache__", ".tox
 
 @dataclass
 class _Window:
-    path: str = ""
+    path: str | None = None
     line: int = 1
     height: int = WINDOW_LINES
 

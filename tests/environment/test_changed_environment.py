@@ -110,22 +110,22 @@ def test_the_set_up_of_the_operator_is_not_replaced() -> None:
 @pytest.mark.parametrize(
     ("path", "old", "new", "kind"),
     [
-        ("pyproject.toml", PROJECT, PROJECT.replace('"1"', '"2"'), ""),
-        ("pyproject.toml", PROJECT, PROJECT.replace("true", "false"), ""),
+        ("pyproject.toml", PROJECT, PROJECT.replace('"1"', '"2"'), None),
+        ("pyproject.toml", PROJECT, PROJECT.replace("true", "false"), None),
         ("pyproject.toml", PROJECT, PROJECT.replace('["a"]', '["b"]'), "installed"),
         ("pyproject.toml", PROJECT, PROJECT + "[dependency-groups]\ndev = ['b']\n", "installed"),
         ("pyproject.toml", PROJECT, "[", "installed"),
-        ("package.json", '{"version": "1"}', '{"version": "2", "scripts": {"test": "x"}}', ""),
+        ("package.json", '{"version": "1"}', '{"version": "2", "scripts": {"test": "x"}}', None),
         ("web/package.json", "{}", '{"devDependencies": {"jest": "1"}}', "installed"),
         ("package.json", "{}", '{"scripts": {"postinstall": "x"}}', "installed"),
         ("setup.cfg", "", "[options]\ninstall_requires = a\n", "installed"),
         ("Cargo.toml", "", "[dependencies]\nserde = '1'\n", "resolved"),
         ("requirements/dev.txt", "", "a\n", "installed"),
         ("dev-requirements.txt", "", "a\n", "installed"),
-        ("notes.txt", "", "a\n", ""),
+        ("notes.txt", "", "a\n", None),
     ],
 )
 def test_only_what_an_installation_depends_on_alters_the_environment(
-    path: str, old: str, new: str, kind: str
+    path: str, old: str, new: str, kind: str | None
 ) -> None:
     assert dependency_kind(path, lambda _: old.encode(), lambda _: new.encode()) == kind

@@ -44,11 +44,11 @@ class Shelf:
     engine: docker.DockerClient
     names: list[str] = field(default_factory=list)
 
-    def keep(self, environment: Environment, key: str = "", **labels: str) -> str:
+    def keep(self, environment: Environment, key: str | None = None, **labels: str) -> str:
         """An image under the environment's name, as `set_up` keeps one; its id."""
         given = {
-            PREPARED_LABEL: environment.key,
-            REPOSITORY_LABEL: environment.repository,
+            PREPARED_LABEL: str(environment.key),
+            REPOSITORY_LABEL: str(environment.repository),
             **{name.replace("_", "."): value for name, value in labels.items()},
         }
         return self.make(f"{PREPARED_PREFIX}:{key or environment.key}", given)
@@ -163,9 +163,9 @@ def test_the_tree_is_the_one_that_the_setup_is_run_in_not_the_default_branch_s(
     settings = load_settings({"image": BASE}, {})
     host = RunHost(os.environ, tmp_path)
 
-    def key(where: Workspace) -> str:
+    def key(where: Workspace) -> str | None:
         return open_environment(settings, "docker", where, host).key
 
     on_branch = replace(workspace, base=first, default=workspace.base)
-    assert key(on_branch) not in {"", key(workspace)}
+    assert key(on_branch) not in {None, key(workspace)}
     assert shelf.names == []

@@ -43,7 +43,9 @@ class Scenario:
         self.stream = EventStream(MemoryStore())
         self.stream.subscribe("state", self.state.apply, essential=True)
 
-    def set_up(self, script: str, key: str = "", seconds: float = 30) -> PreparedEnvironment:
+    def set_up(
+        self, script: str, key: str | None = None, seconds: float = 30
+    ) -> PreparedEnvironment:
         plan = SetupPlan(".agents/setup.sh", script)
         environment = Environment("", plan, key, "owner")
         return set_up(environment, self.sandbox, self.stream, self.state, self.base, seconds)

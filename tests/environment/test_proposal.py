@@ -30,14 +30,14 @@ def container(**content: object) -> dict[str, str]:
 
 def test_without_a_description_image_and_setup_fit_the_files() -> None:
     found = propose({"pyproject.toml": PROJECT})
-    assert (found.image, found.setup, found.prepared_by) == (*SEEN, "")
+    assert (found.image, found.setup, found.prepared_by) == (*SEEN, None)
 
 
 def test_a_usable_devcontainer_gives_image_and_setup() -> None:
     files = container(image="example.org/py:3", postCreateCommand="bash ./tools/setup.sh")
     files |= {"tools/setup.sh": "pip install -r tools/dev.txt\n", "tools/dev.txt": "pytest\n"}
     found = propose(files)
-    assert found == ProposedEnvironment("devcontainer", "", CONTAINER)
+    assert found == ProposedEnvironment("devcontainer", None, CONTAINER)
     assert found.installs
 
 
@@ -63,7 +63,7 @@ def test_an_unusable_description_gives_neither_image_nor_setup(
     files: dict[str, str], said: str
 ) -> None:
     found = propose(files)
-    assert (found.image, found.setup, found.prepared_by) == (*SEEN, "")
+    assert (found.image, found.setup, found.prepared_by) == (*SEEN, None)
     assert said in found.skip_reason
 
 
@@ -75,13 +75,13 @@ def test_nothing_is_set_up_if_neither_works() -> None:
 
 def test_an_image_without_setup_is_used() -> None:
     found = propose({CONTAINER: json.dumps({"image": "i:1"})})
-    assert (found.image, found.setup) == ("devcontainer", "")
+    assert (found.image, found.setup) == ("devcontainer", None)
 
 
 def test_the_repositorys_own_script_takes_precedence() -> None:
     files = container(image="i:1", features={}, postCreateCommand="./gone.sh")
     found = propose({**files, ".agents/setup.sh": "make deps\n"})
-    assert found == ProposedEnvironment(SEEN[0], "", ".agents/setup.sh")
+    assert found == ProposedEnvironment(SEEN[0], None, ".agents/setup.sh")
 
 
 def test_a_reason_can_not_end_its_comment() -> None:

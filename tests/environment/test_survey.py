@@ -47,7 +47,7 @@ def look(files: dict[str, str]) -> Survey:
         ({"package.json": "{}", ".nvmrc": "v24.1.0\n", "yarn.lock": ""}, "node:24-bookworm-slim",
          "corepack enable && yarn install --frozen-lockfile"),
         ({"package.json": "{}", "go.mod": "module x"}, "golang:1-bookworm", "go mod download"),
-        ({"README": "words"}, "python:3.12-slim-bookworm", ""),
+        ({"README": "words"}, "python:3.12-slim-bookworm", None),
         ({"Gemfile": "", ".ruby-version": "ruby-3.3.5", ".rspec": ""}, "ruby:3.3-bookworm",
          "bundle install"),
         ({"Cargo.toml": "", "rust-toolchain.toml": '[toolchain]\nchannel = "1.78.0"\n'},
@@ -63,7 +63,9 @@ def look(files: dict[str, str]) -> Survey:
          "./gradlew --no-daemon testClasses"),
     ],
 )  # fmt: skip
-def test_image_and_setup_come_from_the_files(files: dict[str, str], image: str, setup: str) -> None:
+def test_image_and_setup_come_from_the_files(
+    files: dict[str, str], image: str, setup: str | None
+) -> None:
     found = look(files)
     assert (found.image, found.setup) == (image, setup)
 

@@ -65,7 +65,7 @@ def environment_of_change(
     kinds = {path: dependency_kind(path, before, after) for path in changed}
     installed = {path for path, kind in kinds.items() if kind == "installed"} | altered_setup
     resolved = {path for path, kind in kinds.items() if kind == "resolved"}
-    altered_image = {environment.dockerfile}.intersection(changed)
+    altered_image = {path for path in changed if path == environment.dockerfile}
     if environment.image and image == DEVCONTAINER and not _has_same_image(image, before, after):
         altered_image |= set(FILES).intersection(changed)
     paths = tuple(sorted({*installed, *resolved, *altered_image}))

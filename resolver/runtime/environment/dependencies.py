@@ -14,11 +14,10 @@ from typing import Any, Literal
 from resolver.errors import ResolverError
 from resolver.runtime.environment.plan import Read
 
-DependencyKind = Literal["", "installed", "resolved"]
+DependencyKind = Literal["installed", "resolved"]
 """The step that makes the environment fit a file that alters it.
 
-"": the file does not alter it. installed: only a set-up does. resolved: the build tool does, each
-time that it starts, or it fails.
+installed: only a set-up does. resolved: the build tool does, each time that it starts, or it fails.
 """
 
 _INSTALLED = re.compile(
@@ -56,22 +55,22 @@ _PACKAGE_FIELDS = (
 _INSTALL_SCRIPTS = ("preinstall", "install", "postinstall", "prepare")
 
 
-def dependency_kind(path: str, before: Read, after: Read) -> DependencyKind:
-    """Return who has to make the environment fit the change of a file, "" if nobody has to.
+def dependency_kind(path: str, before: Read, after: Read) -> DependencyKind | None:
+    """Return who has to make the environment fit the change of a file, None if nobody has to.
 
     before, after: return a file without and with the change. A manifest that can't be read or
         parsed counts as one that alters the environment.
     """
     at = PurePosixPath(path)
     if not _ELSEWHERE.isdisjoint(part.lower() for part in at.parts[:-1]):
-        return ""
+        return None
     is_listed = at.parent.name == "requirements" and at.suffix in {".txt", ".in"}
     if is_listed or _INSTALLED.fullmatch(at.name):
         return "installed"
     if _RESOLVED.fullmatch(at.name):
         return "resolved"
     if at.name not in _SECTIONS:
-        return ""
+        return None
     sections = _SECTIONS[at.name]
     try:
         old, new = (
@@ -79,7 +78,7 @@ def dependency_kind(path: str, before: Read, after: Read) -> DependencyKind:
         )
     except (ValueError, RecursionError, ResolverError):
         return "installed"
-    return "installed" if old != new else ""
+    return "installed" if old != new else None
 
 
 def _pyproject(text: str) -> object:

@@ -85,8 +85,8 @@ class SetupFailure:
 class PreparedEnvironment:
     """Result of the set-up.
 
-    ok: it ended with exit code 0. warnings: texts for people. output: the end of the output of a
-    set-up that failed. timed_out: True if it did not end in time.
+    ok: it ended with exit code 0. warnings: texts for people. output: the end of its output, if it
+    was run. timed_out: True if it did not end in time.
     """
 
     ok: bool
@@ -142,7 +142,7 @@ def prepare(
     return PreparedEnvironment(
         succeeded,
         tuple(warnings),
-        "" if succeeded else observation.content[-MAX_TAIL_CHARACTERS:],
+        observation.content[-MAX_TAIL_CHARACTERS:],
         isinstance(observation, o.CmdOutput) and observation.timed_out,
     )
 
@@ -217,21 +217,21 @@ class Environment:
 
     image: the image of the sandbox.
     plan: the set-up to run; None if there is none.
-    key: key under which the prepared environment is kept; "" if it isn't kept.
+    key: key under which the prepared environment is kept; None if it isn't kept.
     repository: digest of the repository that it belongs to.
     is_prepared: True if `image` is a kept environment, so that the set-up need not run.
-    source_image: the image that a kept environment was made from; "" if it is `image`.
-    dockerfile: path of the repository's Dockerfile that the image is built from; "" for none.
+    source_image: the image that a kept environment was made from; None if it is `image`.
+    dockerfile: path of the repository's Dockerfile that the image is built from; None for none.
     suggested: the usual set-up of such a project, which is not executed; None for none.
     """
 
     image: str
     plan: SetupPlan | None = None
-    key: str = ""
-    repository: str = ""
+    key: str | None = None
+    repository: str | None = None
     is_prepared: bool = False
-    source_image: str = ""
-    dockerfile: str = ""
+    source_image: str | None = None
+    dockerfile: str | None = None
     suggested: SetupPlan | None = None
 
 
@@ -261,7 +261,7 @@ def choose_environment(
     if not keep and not isinstance(requested, Build):
         return Environment(requested, plan)
     repository_key = derive_key("repository", repository.identity)
-    dockerfile = requested.dockerfile if isinstance(requested, Build) else ""
+    dockerfile = requested.dockerfile if isinstance(requested, Build) else None
     with closing(engine()) as client:
         if isinstance(requested, Build):
             image = build_image(client, requested, repository_key, repository.trusted)
@@ -322,7 +322,7 @@ def set_up(
     else:
         prepared = prepare(plan, runtime, stream, state, base, seconds)
         detail = f"{plan.source}: {'done' if prepared.ok else 'failed'}"
-        if prepared.ok and environment.key:
+        if prepared.ok and environment.key and environment.repository:
             name = f"{PREPARED_PREFIX}:{environment.key}"
             labels = {PREPARED_LABEL: environment.key, REPOSITORY_LABEL: environment.repository}
             is_saved = runtime.save(name, labels)

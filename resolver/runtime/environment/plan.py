@@ -48,13 +48,13 @@ class DevContainer:
 
     path: the file it was read from.
     image: name of the image, if it names one.
-    script: bash that prepares the container; "" if there is none.
+    script: bash that prepares the container; None if there is none.
     unused: keys in the file that have no effect here.
     """
 
     path: str
     image: str | None = None
-    script: str = ""
+    script: str | None = None
     unused: tuple[str, ...] = ()
 
 
@@ -81,7 +81,7 @@ def _parse(path: str, data: bytes) -> DevContainer:
     return DevContainer(
         path=path,
         image=_expand_variables(file.image) if file.image else None,
-        script="\n".join(line for command in commands for line in _lines(command)),
+        script="\n".join(line for command in commands for line in _lines(command)) or None,
         unused=tuple(key for key in _UNUSED_KEYS if content.get(key)),
     )
 
@@ -195,7 +195,7 @@ def find_changed_setup(read: Read, chosen: SetupPlan | None) -> SetupPlan | None
     if chosen is not None and chosen.by_operator:
         return chosen
     setting = _setup_of_repository(read)
-    return find_setup(read, setting if isinstance(setting, str) else "")
+    return find_setup(read, setting if isinstance(setting, str) else None)
 
 
 def _setup_of_repository(read: Read) -> object:

@@ -40,16 +40,16 @@ _JAVA_RELEASES: Final = (8, 11, 17, 21, 25)
 class Survey:
     """The result of a survey.
 
-    language: for people; "" if unknown. image: a public image.
-    setup: bash that installs what the tests need; "" if there is nothing to install.
-    marker: the file that the language was recognized by.
+    language: for people; None if unknown. image: a public image.
+    setup: bash that installs what the tests need; None if there is nothing to install.
+    marker: the file that the language was recognized by, None if there is none.
     hosts: those that the set-up downloads from.
     """
 
-    language: str = ""
+    language: str | None = None
     image: str = "python:3.12-slim-bookworm"
-    setup: str = ""
-    marker: str = ""
+    setup: str | None = None
+    marker: str | None = None
     hosts: tuple[str, ...] = ()
 
 
@@ -64,7 +64,7 @@ class StandardSetup:
 def survey(read: Read) -> Survey:
     """Survey a repository. read: returns the content of the file at a path."""
     for language in _LANGUAGES:
-        marker = next((name for name in language.markers if read(name) is not None), "")
+        marker = next((name for name in language.markers if read(name) is not None), None)
         if marker:
             image, setup = language.environment(read)
             return Survey(language.name, image, setup, marker, language.hosts)
@@ -77,19 +77,19 @@ def find_standard_setup(read: Read, is_reachable: Callable[[str], bool]) -> Stan
     is_reachable: returns True if the sandbox may reach a host.
     """
     found = survey(read)
-    if not found.setup:
+    if not found.setup or not found.marker:
         return None
     missing = tuple(sorted(host for host in found.hosts if not is_reachable(host)))
     return StandardSetup(SetupPlan(found.marker, found.setup, is_standard=True), missing)
 
 
-def _python(read: Read) -> tuple[str, str]:
+def _python(read: Read) -> tuple[str, str | None]:
     project = _parse(tomllib.loads, read, "pyproject.toml")
     version = _version(str(_table(project, "project").get("requires-python", "")), "3.12")
     return f"python:{version}-slim-bookworm", _python_setup(read, project)
 
 
-def _python_setup(read: Read, project: dict[str, Any]) -> str:
+def _python_setup(read: Read, project: dict[str, Any]) -> str | None:
     if read("uv.lock") is not None:
         return "pip install uv && uv sync --all-extras"
     if read("poetry.lock") is not None:
@@ -98,18 +98,18 @@ def _python_setup(read: Read, project: dict[str, Any]) -> str:
     is_package = "build-system" in project or "project" in project
     if is_package or any(read(name) is not None for name in ("setup.py", "setup.cfg")):
         extras = _table(_table(project, "project"), "optional-dependencies")
-        extra = next((name for name in EXTRAS if name in extras), "")
+        extra = next((name for name in EXTRAS if name in extras), None)
         commands.append(f"pip install -e '.[{extra}]'" if extra else "pip install -e .")
     groups = _table(project, "dependency-groups")
-    group = next((name for name in EXTRAS if name in groups), "")
+    group = next((name for name in EXTRAS if name in groups), None)
     if group:
         commands.append(f"pip install --group {group}")
     elif "pytest" in _table(project, "tool") and not (commands and "[" in commands[-1]):
         commands.append("pip install pytest")
-    return " && ".join(commands)
+    return " && ".join(commands) or None
 
 
-def _node(read: Read) -> tuple[str, str]:
+def _node(read: Read) -> tuple[str, str | None]:
     package = _parse(json.loads, read, "package.json")
     wanted = _text(read, ".nvmrc") or str(_table(package, "engines").get("node", ""))
     installations = _NODE_INSTALLATIONS.items()
@@ -118,12 +118,12 @@ def _node(read: Read) -> tuple[str, str]:
     return f"node:{version}-bookworm-slim", setup or "npm install"
 
 
-def _go(read: Read) -> tuple[str, str]:
+def _go(read: Read) -> tuple[str, str | None]:
     match = _GO.search(_text(read, "go.mod"))
     return f"golang:{match[1] if match else '1'}-bookworm", "go mod download"
 
 
-def _rust(read: Read) -> tuple[str, str]:
+def _rust(read: Read) -> tuple[str, str | None]:
     # With another image than that of the toolchain which the project names, rustup would download
     # that toolchain, from a host the sandbox can't reach.
     toolchain = _text(read, "rust-toolchain.toml") or _text(read, "rust-toolchain")
@@ -131,12 +131,12 @@ def _rust(read: Read) -> tuple[str, str]:
     return f"rust:{match[1] if match else '1'}-slim-bookworm", "cargo fetch"
 
 
-def _ruby(read: Read) -> tuple[str, str]:
+def _ruby(read: Read) -> tuple[str, str | None]:
     # Gems with extensions are compiled on installation; the slim image has no compiler.
     return f"ruby:{_version(_text(read, '.ruby-version'), '3.4')}-bookworm", "bundle install"
 
 
-def _maven(read: Read) -> tuple[str, str]:
+def _maven(read: Read) -> tuple[str, str | None]:
     # The set-up also downloads the Maven that the wrapper names, which the checks start.
     maven = "mvn" if read("mvnw") is None else "./mvnw"
     match = _JAVA.search(_text(read, "pom.xml"))
@@ -145,7 +145,7 @@ def _maven(read: Read) -> tuple[str, str]:
     return f"maven:3-eclipse-temurin-{release}", f"{maven} -q -B dependency:go-offline"
 
 
-def _gradle(read: Read) -> tuple[str, str]:
+def _gradle(read: Read) -> tuple[str, str | None]:
     gradle = "gradle" if read("gradlew") is None else "./gradlew"
     return "gradle:8-jdk21", f"{gradle} --no-daemon testClasses"
 
@@ -156,7 +156,7 @@ class _Language:
 
     name: str
     markers: tuple[str, ...]
-    environment: Callable[[Read], tuple[str, str]]
+    environment: Callable[[Read], tuple[str, str | None]]
     hosts: tuple[str, ...]
 
 
