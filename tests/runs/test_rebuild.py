@@ -1,8 +1,9 @@
 """Tests of executing a log again: the actions, their order, and what counts as a difference."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -87,6 +88,28 @@ def test_what_was_done_is_done_again_in_order_and_once(log: tuple[list[Event], l
     assert sandbox.done == expected
     assert (done.actions, done.differences) == (len(expected), ())
     assert len(done.skipped) == sum(isinstance(e, a.McpCall) for e in events)
+
+
+@pytest.mark.parametrize(("status", "timeout"), [(0, 400), (1, 400), (130, 3), (137, 3)])
+def test_a_command_that_a_person_ended_is_not_awaited_for_longer_than_it_ran(
+    status: int, timeout: float
+) -> None:
+    """Ctrl-C ends most commands; those that ignore it, or begin at that moment, are killed."""
+    begun = datetime(2026, 1, 1, tzinfo=UTC)
+    action = a.CmdRun(command="sleep 300", timeout=400, id=0, timestamp=begun)
+    observation = o.CmdOutput(
+        content="", exit_code=status, id=1, cause=0, timestamp=begun + timedelta(seconds=3)
+    )
+    executed: list[a.CmdRun] = []
+
+    class Sandbox(Echo):
+        def execute(self, action: SandboxAction) -> Observation:
+            assert isinstance(action, a.CmdRun)
+            executed.append(action)
+            return super().execute(action)
+
+    reexecute([action, observation], Sandbox())
+    assert [done.timeout for done in executed] == [timeout]
 
 
 def test_the_earlier_path_of_the_repository_means_the_present_one() -> None:

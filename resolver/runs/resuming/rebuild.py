@@ -7,17 +7,22 @@ asked again: its decisions are in the log.
 """
 
 import re
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
 from resolver.controller.controller import Executor
 from resolver.controller.recovery import find_difference
-from resolver.events.actions import SandboxAction
+from resolver.events.actions import (
+    CmdRun,
+    IPythonRunCell,
+    SandboxAction,
+)
 from resolver.events.base import ActionBase, EventBase, ObservationBase, Source
 from resolver.events.lifecycle import DelegateEvent, ReplayDiverged
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event, parse_logged_event
-from resolver.events.observations import ErrorObservation
+from resolver.events.observations import CmdOutput, ErrorObservation, IPythonOutput
 
 _CODES_AFTER_EXECUTION = frozenset(
     {
@@ -112,7 +117,7 @@ def reexecute(
             continue
         # A differing result does not stop the re-execution: the agent works with the recorded
         # observations, so only the files have to agree.
-        observation = executor.execute(action)
+        observation = executor.execute(_with_original_duration(recorded, action))
         executed += 1
         difference = find_difference(recorded.observation, observation)
         if difference is not None:
@@ -120,6 +125,29 @@ def reexecute(
             if on_difference is not None:
                 on_difference(recorded, difference)
     return Reexecution(executed, tuple(differences), tuple(skipped))
+
+
+ENDED_STATUSES = frozenset({128 + signal.SIGINT, 128 + signal.SIGKILL})
+"""Exit statuses of commands that a person, or a limit of the sandbox, has ended."""
+
+ENDED_CELL = re.compile(r"KeyboardInterrupt|died \(exit code -9\)")
+"""Matches the output of a cell that a person, or a limit of the sandbox, has ended."""
+
+
+def _with_original_duration(recorded: RecordedAction, action: SandboxAction) -> SandboxAction:
+    """Return the action. If a person may have ended it, it gets a timeout of the time that it ran.
+
+    Ctrl-C ends it first; what is still running after a moment is killed.
+    """
+    match action, recorded.observation:
+        case CmdRun(), CmdOutput(exit_code=code) if code in ENDED_STATUSES:
+            pass
+        case IPythonRunCell(), IPythonOutput(error=True, content=c) if ENDED_CELL.search(c):
+            pass
+        case _:
+            return action
+    original_seconds = (recorded.observation.timestamp - action.timestamp).total_seconds()
+    return action.model_copy(update={"timeout": max(1.0, original_seconds)})
 
 
 class RelocatedExecutor:
