@@ -111,7 +111,7 @@ def test_a_repository_that_a_command_makes_is_named_once(
     result = repository.shell(f"git init --quiet new; echo x >new/f; {commit}")
     assert (result["changed"], result["repositories"]) == (["new/"], ["new/"])
     assert repository.shell("echo y >new/g")["repositories"] == []
-    result = repository.shell("rm -r new/.git")
+    result = repository.shell("rm -rf new/.git")
     assert result["repositories"] == [] and "new/f" in result["changed"]
 
 
