@@ -236,6 +236,8 @@ def test_submodules_are_refused_added_moved_and_removed(tmp_path: Path) -> None:
     commit_all(scenario.root / "lib", "moved")
     assert "submodules" in _judge(scenario)
     enforce_policy(scenario.workspace, scenario.export(), POLICY, {b"lib"})
+    plain_git(scenario.root, "clone", "-q", str(library), "added")
+    assert "another git repository, whose files would be missing: added" in _judge(scenario)
 
 
 def test_what_a_merge_takes_from_the_base_may_be_protected_and_nothing_else(
