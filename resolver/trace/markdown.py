@@ -72,11 +72,6 @@ def render_changed_files(diff: str | None, limit: int) -> str:
     return _template("changes.md.j2").render(files=files).strip()
 
 
-def render_comment_trace(events: Iterable[Event], limit: int) -> str:
-    """Return the steps of a log for a comment; see `CommentTrace.render`."""
-    return CommentTrace(events).render(limit)
-
-
 class CommentTrace:
     """The trace of a log for a fold of a comment: the plan, and a line for each step.
 

@@ -5,7 +5,7 @@ from resolver.errors import PolicyViolation
 from resolver.github.comments.report import failure_from_error
 from resolver.github.events.quota_decision import QuotaUse
 from resolver.models.run import Publication, PullRequest
-from resolver.trace.markdown import render_comment_trace
+from resolver.trace.markdown import CommentTrace
 from tests.github import reports
 from tests.trace.sample import realistic
 
@@ -13,7 +13,7 @@ LOG = "https://github.com/octo/tally/actions/runs/91"
 PULL = PullRequest(
     title="Make it add up", body="", number=482, url="https://github.com/octo/tally/pull/482"
 )
-TRACE = render_comment_trace(realistic(), 1_500)
+TRACE = CommentTrace(realistic()).render(1_500)
 DIFF = """\
 diff --git a/tally/money.py b/tally/money.py
 --- a/tally/money.py

@@ -23,7 +23,7 @@ from resolver.github.comments.report import Report
 from resolver.models.run import PullRequest
 from resolver.models.verification import CaseResult, CheckExecution
 from resolver.trace.html import render_html
-from resolver.trace.markdown import render_comment_trace, render_markdown
+from resolver.trace.markdown import CommentTrace, render_markdown
 from resolver.trace.text import live_line, render_text
 from tests.attacks.test_rendered import check_markdown, check_terminal
 from tests.github import reports
@@ -145,7 +145,7 @@ def test_a_hostile_text_in_any_field_of_the_log_is_inert() -> None:
         hostile, count = hostile_in_each(line, is_event, {("kind",)})
         tried += count
         events = [parse_line(json.dumps(document)) for document in (lines[0], hostile)]
-        check_markdown(render_comment_trace(events, 5_000))
+        check_markdown(CommentTrace(events).render(5_000))
         text = render_text(events) + (live_line(events[1]) or "")
         check_terminal(text)
         for rendered in (render_markdown(events), text):

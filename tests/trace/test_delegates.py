@@ -5,7 +5,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.models.run import RunLimits, RunState
-from resolver.trace.markdown import render_comment_trace, render_markdown
+from resolver.trace.markdown import CommentTrace, render_markdown
 from resolver.trace.steps import build_view
 from resolver.trace.text import live_line, render_text
 from resolver.trace.view import TraceStep, note_of
@@ -43,7 +43,7 @@ def test_the_delegates_steps_are_nested_and_numbered_from_one() -> None:
 def test_markdown_and_text_contain_the_delegates_steps() -> None:
     log = delegated(*WORK)
     assert "What it did (2 steps)" in render_markdown(log)
-    for shown in (render_markdown(log), render_text(log), render_comment_trace(log, 20_000)):
+    for shown in (render_markdown(log), render_text(log), CommentTrace(log).render(20_000)):
         assert "rg parse" in shown
         assert "main.py: parse(x)" in shown
         assert shown.index("rg parse") < shown.index("two of them")

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.models.run import PlanItem
-from resolver.trace.markdown import render_comment_trace, render_markdown
+from resolver.trace.markdown import CommentTrace, render_markdown
 from resolver.trace.plain import clean
 from resolver.trace.untrusted_text import fenced, inline_code, plain_prose, utf16_length
 from tests.trace.events import any_events, text
@@ -77,7 +77,7 @@ def read(markdown: str) -> Page:
 def test_hostile_text_anywhere_breaks_nothing(words: str) -> None:
     read(render_markdown(hostile(words)))
     for limit in (GITHUB, 4_000, 1_500):
-        comment = render_comment_trace(hostile(words), limit)
+        comment = CommentTrace(hostile(words)).render(limit)
         assert utf16_length(comment) <= limit
         assert read(comment).tags
 
@@ -89,7 +89,7 @@ def test_any_log_renders_closed_and_inert(events: list) -> None:
 
 @given(any_events(max_size=30), st.integers(0, 6_000))
 def test_any_comment_is_within_its_limit_closed_and_inert(events: list, limit: int) -> None:
-    comment = render_comment_trace(events, limit)
+    comment = CommentTrace(events).render(limit)
     assert utf16_length(comment) <= limit
     read(comment)
 
@@ -131,7 +131,7 @@ def test_prose_contains_only_text(text: str) -> None:
 
 
 def test_a_comment_shows_how_commands_ended_and_what_was_edited() -> None:
-    comment = render_comment_trace(realistic(), GITHUB)
+    comment = CommentTrace(realistic()).render(GITHUB)
     assert "❌ exit code 1" in comment
     assert "```diff\n--- a/calendar/parse.py" in comment
 
@@ -143,7 +143,7 @@ def test_a_run_of_a_thousand_steps_shows_its_start_and_its_end(content: str) -> 
         for i in range(1_000)
     )
     events = numbered([event for pair in commands for event in pair])
-    comment = render_comment_trace(events, 20_000)
+    comment = CommentTrace(events).render(20_000)
     assert 18_000 < utf16_length(comment) <= 20_000
     assert "`step 0`" in comment
     assert "`step 999`" in comment
@@ -155,7 +155,7 @@ def test_a_comment_begins_with_the_plan_and_leaves_the_last_message_to_the_comme
     items = (PlanItem(title="look @octocat", status="done"), PlanItem(title="fix"))
     plan = [a.PlanUpdate(items=items), o.PlanUpdated()]
     events = numbered([*plan, a.CmdRun(command="ls"), a.Finish(message="All is well.")])
-    comment = render_comment_trace(events, GITHUB)
+    comment = CommentTrace(events).render(GITHUB)
     read(comment)
     assert comment.index("✓ look @\u200boctocat") < comment.index("1. Plan")
     assert "All is well" not in comment
