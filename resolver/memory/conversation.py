@@ -1,10 +1,9 @@
 """Converts events to chat messages in OpenAI's format, for both dialects (tool calls and tags).
 
 While a log grows, its messages are only appended to: what was already sent stays identical byte for
-byte, though all of it is built anew for each request. Providers cache prefixes of requests, so that
-a step costs only what its new messages cost:
-https://docs.claude.com/en/docs/build-with-claude/prompt-caching
-A condensation, or dropping old images, is the exception.
+byte, and is kept. Providers cache prefixes of requests, so that a step costs only what its new
+messages cost: https://docs.claude.com/en/docs/build-with-claude/prompt-caching
+A condensation, or dropping old images, is the exception: everything is built anew.
 
 Images of the task are always sent, under the numbers that the task's text refers to. Of the others
 the newest are sent, and a text stands in for the rest. Older images are dropped several at a time,
@@ -14,7 +13,7 @@ decided by their number alone.
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from resolver.config.templates import render
@@ -142,55 +141,77 @@ class ConversationMemory:
         self.max_observation = max_observation
         self.sees_images = sees_images
         self._history = History()
+        self._settled = self._begin()
 
     def messages(self, state: State) -> list[JsonObject]:
-        """Return the messages of the next request."""
+        """Return the messages of the next request. The caller does not change them."""
         history = self._history
         history.update(state)
-        conversation = _Conversation(self, history, Pictures(self.sees_images))
+        if self._settled.revision != history.revision:
+            self._settled = self._begin()
+        conversation = self._settled.up_to_now()
         first_sent = first_sent_image(conversation.pictures.count)
-        if first_sent:
-            pictures = Pictures(self.sees_images, first_sent)
-            conversation = _Conversation(self, history, pictures)
+        if first_sent != conversation.pictures.first_sent:
+            self._settled = self._begin(first_sent)
+            conversation = self._settled.up_to_now()
         system = history.system
         if system is None or not system.content.strip():
             return conversation.messages
         return [{"role": "system", "content": system.content}, *conversation.messages]
 
+    def _begin(self, first_sent: int = 0) -> "_Conversation":
+        pictures = Pictures(self.sees_images, first_sent)
+        return _Conversation(
+            self.dialect, self.max_observation, self._history, self._history.revision, pictures
+        )
 
+
+@dataclass
 class _Conversation:
-    """The messages of one request without the system prompt."""
+    """The messages of the first turns, without the system prompt.
 
-    def __init__(self, memory: ConversationMemory, history: History, pictures: Pictures) -> None:
-        self._dialect = memory.dialect
-        self._limit = memory.max_observation
-        self._history = history
-        self._has_summary = False
-        self.pictures = pictures
-        self.messages: list[JsonObject] = []
-        for turn in history.turns:
-            self._add_turn(self.messages, turn)
+    revision: of the history that they are made from.
+    turn_count: number of those turns.
+    """
 
-    def _add_turn(self, messages: list[JsonObject], turn: Turn) -> None:
-        forgotten = self._history.forgotten
+    dialect: Dialect
+    limit: int
+    history: History
+    revision: int
+    pictures: Pictures
+    messages: list[JsonObject] = field(default_factory=list)
+    turn_count: int = 0
+    has_summary: bool = False
+
+    def up_to_now(self) -> "_Conversation":
+        """Return the messages of all turns. Those of all but the last, which may still grow, are
+        added to this object."""
+        *settled, last = self.history.turns[self.turn_count :]
+        for turn in settled:
+            self._add_turn(turn)
+        whole = replace(self, messages=list(self.messages), pictures=replace(self.pictures))
+        whole._add_turn(last)
+        return whole
+
+    def _add_turn(self, turn: Turn) -> None:
+        self.turn_count += 1
+        messages, forgotten = self.messages, self.history.forgotten
         if turn.ids & forgotten:
             self._add_summary(messages)
-        elif self._dialect == "tools":
+        elif self.dialect == "tools":
             self._add_tool_turn(messages, turn)
         else:
             self._add_text_turn(messages, turn)
         for note in turn.notes:
             if note.id not in forgotten:
-                picture_lines, picture_parts = self.pictures.of_task(
-                    self._history.pictures_of(note)
-                )
+                picture_lines, picture_parts = self.pictures.of_task(self.history.pictures_of(note))
                 lines, parts = self.pictures.take(images_of(note))
-                text = "\n".join([note_text(note, self._limit), *picture_lines, *lines])
+                text = "\n".join([note_text(note, self.limit), *picture_lines, *lines])
                 _add_user(messages, text, [*picture_parts, *parts])
 
     def _add_summary(self, messages: list[JsonObject]) -> None:
-        history = self._history
-        if not self._has_summary and (history.summary or history.notes):
+        history = self.history
+        if not self.has_summary and (history.summary or history.notes):
             text = render(
                 "agent/condensed.md.j2",
                 summary=history.summary,
@@ -198,7 +219,7 @@ class _Conversation:
                 marker=marker_for(history.summary + history.notes),
             )
             _add_user(messages, text.strip())
-        self._has_summary = True
+        self.has_summary = True
 
     def _add_tool_turn(self, messages: list[JsonObject], turn: Turn) -> None:
         calls = _tool_calls(turn)
@@ -224,10 +245,10 @@ class _Conversation:
     def _result(self, turn: Turn, index: int) -> tuple[str, list[JsonObject]]:
         """Return the result of the turn's call at `index`: its text, and the images to send."""
         result = turn.results.get(turn.actions[index].id) if index < len(turn.actions) else None
-        masked = self._history.masked
+        masked = self.history.masked
         is_shown = result is not None and result.id not in masked
         lines, parts = self.pictures.take(images_of(result) if result and is_shown else ())
-        return "\n".join([result_text(turn, index, self._limit, masked), *lines]), parts
+        return "\n".join([result_text(turn, index, self.limit, masked), *lines]), parts
 
     def _add_text_turn(self, messages: list[JsonObject], turn: Turn) -> None:
         if turn.reply:

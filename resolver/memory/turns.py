@@ -33,22 +33,19 @@ class Turn:
 
     results: observations by the id of the action that they answer.
     notes: messages after this turn and before the next one.
+    ids: ids of the events that are shown or forgotten together: all but those of the notes.
     """
 
     reply: life.ModelReplied | None = None
     actions: list[ActionBase] = field(default_factory=list)
     results: dict[int, ObservationBase] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
-
-    @property
-    def ids(self) -> set[int]:
-        """Ids of the events that are shown or forgotten together."""
-        ids = {event.id for event in (*self.actions, *self.results.values())}
-        return ids | {self.reply.id} if self.reply else ids
+    ids: set[int] = field(default_factory=set)
 
 
 class History:
-    """Holds the turns of one log. They are updated from new events only.
+    """Holds the turns of one log. They are updated from new events only, and only the last one
+    changes.
 
     turns: the first one is the head, which has notes but no reply.
     task_pictures: images of the task, which belong to the user's first message.
@@ -56,6 +53,7 @@ class History:
     summary, notes: those of the last condensation that forgot something. They cover everything that
         was forgotten.
     condensation_wanted: there is a CondensationRequest that no Condensation has answered yet.
+    revision: changes when what was shown before changes: with a condensation, and another log.
     accepted_tokens: the smallest size that the model's endpoint said it accepts; None if it never
         said one.
 
@@ -65,6 +63,7 @@ class History:
 
     def __init__(self) -> None:
         self._log = LogFollower()
+        self.revision = 0
         self._clear()
 
     def update(self, state: State) -> None:
@@ -76,6 +75,7 @@ class History:
             self._process(event)
 
     def _clear(self) -> None:
+        self.revision += 1
         self.turns: list[Turn] = [Turn()]
         self.system: life.SystemPrompt | None = None
         self.task_pictures: tuple[Picture, ...] = ()
@@ -96,11 +96,12 @@ class History:
         current = self.turns[-1]
         match event:
             case life.RunStarted(task=task):
+                self.revision += 1
                 self.task_pictures = tuple(picture for picture in task.pictures if picture.data)
             case life.SystemPrompt():
                 self.system = self.system or event
             case life.ModelReplied():
-                self.turns.append(Turn(reply=event))
+                self.turns.append(Turn(reply=event, ids={event.id}))
             case a.Message(source=Source.USER) | life.Warned(to_agent=True):
                 if isinstance(event, a.Message) and self._task_message_id is None:
                     self._task_message_id = event.id
@@ -110,6 +111,7 @@ class History:
                 if max_tokens is not None:
                     self.accepted_tokens = min(max_tokens, self.accepted_tokens or max_tokens)
             case life.Condensation(forgotten=forgotten):
+                self.revision += 1
                 self.forgotten.update(forgotten)
                 self.masked.update(event.masked)
                 if forgotten:
@@ -131,6 +133,7 @@ class History:
         if reply is None or reply.id != action.reply:
             self.turns.append(Turn())
         self.turns[-1].actions.append(action)
+        self.turns[-1].ids.add(action.id)
 
     def _process_observation(self, observation: ObservationBase) -> None:
         if observation.cause in self._environment_actions and not isinstance(
@@ -142,6 +145,7 @@ class History:
             action.id == observation.cause for action in turn.actions
         ):
             turn.results[observation.cause] = observation
+            turn.ids.add(observation.id)
         elif not isinstance(observation, o.Null):
             turn.notes.append(observation)
 

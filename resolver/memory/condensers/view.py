@@ -1,7 +1,7 @@
 """The conversation as condensers see it: its turns with their sizes, and when it is too long."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
@@ -49,11 +49,13 @@ class CondenserView:
 
     history: its turns, and what was forgotten and masked so far.
     log: the events of the agent.
+    sizes: of the first turns, which don't change any more. It is extended when the size is asked.
     """
 
     history: History
     log: Sequence[Event]
     max_tokens: MaxTokens
+    sizes: list[int] = field(default_factory=list)
 
     @property
     def is_requested(self) -> bool:
@@ -72,12 +74,10 @@ class CondenserView:
     def size(self) -> int:
         """Number of characters of everything that is shown."""
         history = self.history
-        shown = {id(turn) for turn in self.turns}
+        *settled, last = history.turns
+        self.sizes.extend(map(self._shown_size, settled[len(self.sizes) :]))
         texts = (history.system.content if history.system else "", history.summary, history.notes)
-        return sum(map(len, texts)) + sum(
-            self.turn_size(turn) if id(turn) in shown else self._notes_size(turn)
-            for turn in history.turns
-        )
+        return sum(map(len, texts)) + sum(self.sizes) + self._shown_size(last)
 
     @cached_property
     def target(self) -> int | None:
@@ -106,6 +106,10 @@ class CondenserView:
             note.content for note in notes if isinstance(note, a.Message) and is_pinned(note)
         )
 
+    def _shown_size(self, turn: Turn) -> int:
+        is_shown = turn.ids.isdisjoint(self.history.forgotten)
+        return self.turn_size(turn) if is_shown else self._notes_size(turn)
+
     def turn_size(self, turn: Turn) -> int:
         """Return the number of characters that the turn takes, with the notes after it."""
         size = self._notes_size(turn)
@@ -115,7 +119,7 @@ class CondenserView:
             size += sum(len(call.name) + len(call.arguments) for call in completion.tool_calls)
         for result in turn.results.values():
             is_masked = result.id in self.history.masked
-            size += len(masked_text(result)) if is_masked else _shown_size(result)
+            size += len(masked_text(result)) if is_masked else _result_size(result)
         return size
 
     def freed_by_forgetting(self, turn: Turn) -> int:
@@ -135,7 +139,7 @@ class CondenserView:
     @staticmethod
     def freed_by_masking(observation: ObservationBase) -> int:
         """Return the number of characters saved by masking the observation."""
-        return max(0, _shown_size(observation) - len(masked_text(observation)))
+        return max(0, _result_size(observation) - len(masked_text(observation)))
 
     def count_forgotten(self, ids: set[int]) -> int:
         """Return how many turns are left out once the events `ids` are left out too."""
@@ -179,11 +183,15 @@ class LogCondenser:
         self._condenser = condenser
         self._max_tokens = max_tokens
         self._history = History()
+        self._revision = 0
+        self._sizes: list[int] = []
 
     def condense(self, state: State) -> Condensation | None:
         """Return a Condensation to add to the stream, or None as `Condenser.condense` does."""
         self._history.update(state)
-        view = CondenserView(self._history, state.events, self._max_tokens)
+        if self._revision != self._history.revision:
+            self._revision, self._sizes = self._history.revision, []
+        view = CondenserView(self._history, state.events, self._max_tokens, self._sizes)
         return self._condenser.condense(view)
 
 
@@ -199,7 +207,7 @@ def forgotten_ids(turn: Turn) -> set[int]:
     return turn.ids | {note.id for note in turn.notes if not is_pinned(note)}
 
 
-def _shown_size(result: ObservationBase) -> int:
+def _result_size(result: ObservationBase) -> int:
     return min(len(result.content), MAX_OBSERVATION_LENGTH) + PICTURE_LENGTH * len(
         images_of(result)
     )
