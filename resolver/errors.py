@@ -34,7 +34,6 @@ The number is the exit code of the command line. Each error says what happened a
 from typing import ClassVar, Literal
 
 Cause = Literal[
-    "",
     # Causes reported by GitHub; see resolver.models.known_failures.
     "archived", "sso", "moved", "locked", "issues_off", "pull_requests_off",
     "base_gone", "proposal", "workflow_files", "secret_scanning", "branch_protected", "large_files",
@@ -45,7 +44,7 @@ Cause = Literal[
     # Mistakes in the operator's configuration.
     "set_up",
 ]  # fmt: skip
-"""The cause of an error, when it is one that a person can do something about; "" otherwise."""
+"""The cause of an error, if it is one that a person can do something about."""
 
 SetupFailureReason = Literal["setup_failed", "setup_timeout", "shared_files"]
 """Why the set-up did not succeed: it failed, it took too long, or it was not run, because what it
@@ -57,13 +56,13 @@ class ResolverError(Exception):
 
     Attributes:
         what: What was wrong and where, in one sentence.
-        next_step: What the reader can do about it, in one sentence; "" for nothing.
+        next_step: What the reader can do about it, in one sentence; None for nothing.
         cause: The known cause of the error, if it has one.
     """
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, what: str, next_step: str = "", cause: Cause = "") -> None:
+    def __init__(self, what: str, next_step: str | None = None, cause: Cause | None = None) -> None:
         super().__init__(what)
         self.what = what
         self.next_step = next_step
@@ -111,7 +110,9 @@ class PolicyViolation(Refused):
     `settings_decide` is True when other settings would allow the change.
     """
 
-    def __init__(self, what: str, next_step: str = "", *, settings_decide: bool = False) -> None:
+    def __init__(
+        self, what: str, next_step: str | None = None, *, settings_decide: bool = False
+    ) -> None:
         super().__init__(what, next_step)
         self.settings_decide = settings_decide
 
@@ -128,7 +129,7 @@ class LimitReached(ResolverError):
 
     exit_code = 4
 
-    def __init__(self, limit: str, what: str, next_step: str = "") -> None:
+    def __init__(self, limit: str, what: str, next_step: str | None = None) -> None:
         super().__init__(what, next_step)
         self.limit = limit
 
@@ -145,12 +146,17 @@ class PushRefused(WorkspaceError):
     """The server refuses a push, and would refuse it again.
 
     Attributes:
-        why: The reason, worded as the end of a sentence.
+        why: The reason, worded as the end of a sentence; None if it is unknown.
         branch_only: True when only this branch refuses the push, so that another one may accept it.
     """
 
     def __init__(
-        self, what: str, next_step: str = "", why: str = "", *, branch_only: bool = False
+        self,
+        what: str,
+        next_step: str | None = None,
+        why: str | None = None,
+        *,
+        branch_only: bool = False,
     ) -> None:
         super().__init__(what, next_step)
         self.why = why
@@ -255,7 +261,7 @@ class RunStopped(BaseException):
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, what: str, next_step: str = "", *, withdrawn: bool = False) -> None:
+    def __init__(self, what: str, next_step: str | None = None, *, withdrawn: bool = False) -> None:
         super().__init__(what)
         self.what = what
         self.next_step = next_step

@@ -27,7 +27,7 @@ def command(environment: Mapping[str, str]) -> int:
     try:
         return _handle_event(environment)
     except ResolverError as error:
-        message = f"{error.what}. {error.next_step}".removesuffix(". ")
+        message = ". ".join(filter(None, (error.what, error.next_step)))
         click.echo(format_annotation("error", message))
         raise
 

@@ -242,7 +242,7 @@ class Level:
     stream: EventStream
     state: State
 
-    def enter(self, state: RunState, reason: str = "") -> None:
+    def enter(self, state: RunState, reason: str | None = None) -> None:
         """Record a new state of the run in the log."""
         self.stream.add(AgentStateChanged(state=state, reason=reason))
 

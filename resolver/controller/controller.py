@@ -244,12 +244,10 @@ class AgentController:
             case a.Finish(declined=declined):
                 self._enter(
                     STATE_BY_DECLINED_REASON[declined],
-                    _first_line(action.message) if declined else "",
+                    _first_line(action.message) if declined else None,
                 )
             case a.Reject(reason=reason):
                 self._enter(RunState.REJECTED, reason)
-            case a.ChangeAgentState(state=new_state, reason=reason):
-                self._enter(new_state, reason)
             case a.Message(wait_for_response=True):
                 self._wait(action)
             case a.Message() | a.Think():
@@ -350,14 +348,17 @@ class AgentController:
         self._stream.add(Warned(about="stuck", message=message, to_agent=True))
         return False
 
-    def _enter(self, state: RunState, reason: str = "", error: ResolverError | None = None) -> None:
+    def _enter(
+        self, state: RunState, reason: str | None = None, error: ResolverError | None = None
+    ) -> None:
         details = {"next_step": error.next_step, "because": error.cause} if error else {}
         self._stream.add(o.AgentStateChanged(state=state, reason=reason, **details))
 
 
 def _sentences(error: ResolverError) -> str:
     """Return the error's `what` and `next_step` as sentences."""
-    parts = (error.what.rstrip("."), error.next_step[:1].upper() + error.next_step[1:])
+    next_step = error.next_step or ""
+    parts = (error.what.rstrip("."), next_step[:1].upper() + next_step[1:])
     return ". ".join(part.rstrip(".") for part in parts if part) + "."
 
 

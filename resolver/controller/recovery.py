@@ -18,7 +18,7 @@ from resolver.events.observations import AgentStateChanged, ChangedPaths, Recall
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 
-_ENDING_ACTIONS = (a.Finish, a.Reject, a.ChangeAgentState)
+_ENDING_ACTIONS = (a.Finish, a.Reject)
 _CONTROLLER_ANSWERED_ACTIONS = (a.Think, a.Message, a.Invalid)
 
 

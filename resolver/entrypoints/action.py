@@ -147,7 +147,7 @@ def _resolve(
         host=host,
         progress=TerminalProgress(console),
         log_url=job_url(environment, trigger.repository),
-        actions_run=actions_run(environment),
+        actions_run=actions_run(environment) or None,
         archives_log=True,
         can_be_continued=True,
     )
@@ -191,7 +191,7 @@ def _report_setup_error(environment: Mapping[str, str], host: RunHost, error: Us
             load_settings=lambda _: settings,
             host=host,
             log_url=job_url(environment, trigger.repository),
-            actions_run=actions_run(environment),
+            actions_run=actions_run(environment) or None,
         )
         result = abandon_run(request, settings, forge, error)
         cleared_outputs = {}

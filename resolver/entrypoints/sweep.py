@@ -134,7 +134,7 @@ class Sweep:
     is_dry_run: bool = False
     progress: Subscriber | None = None
     log_url: str | None = None
-    actions_run: str = ""
+    actions_run: str | None = None
     now: Clock = utc_now
     stopping: threading.Event = field(default_factory=threading.Event)
     on_result: Callable[[RunResult], None] = lambda _: None
@@ -357,7 +357,7 @@ def run_sweep(
             limits=limits,
             is_dry_run=dry_run,
             progress=progress,
-            actions_run=actions_run(environment),
+            actions_run=actions_run(environment) or None,
             log_url=job_url(environment, repository),
             stopping=stopping,
             on_result=lambda result: print_result(result, console),

@@ -65,7 +65,7 @@ class Rejection:
 
     cause: RejectionCause
     detail: str = ""
-    next_step: str = ""
+    next_step: str | None = None
 
 
 @dataclass(frozen=True)

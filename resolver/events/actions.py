@@ -10,7 +10,7 @@ from pydantic import Field
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase
 from resolver.models.pull_request import ThreadAnswer
-from resolver.models.run import CodePlace, DeclineReason, PlanItem, RunState
+from resolver.models.run import CodePlace, DeclineReason, PlanItem
 
 
 class SandboxAction(ActionBase):
@@ -257,14 +257,6 @@ class Reject(ActionBase):
     reason: str = Field(description="The reason, for people.")
 
 
-class ChangeAgentState(ActionBase):
-    """Request another state of the run: pause, resume, stop."""
-
-    kind: Literal["change_agent_state"] = "change_agent_state"
-    state: RunState = Field(description="The requested state.")
-    reason: str = Field(default="", description="The reason, for people.")
-
-
 class CondensationRequest(ActionBase):
     """The conversation exceeds the model's context: condense it before the next step."""
 
@@ -301,7 +293,6 @@ Action = (
     | Think
     | Finish
     | Reject
-    | ChangeAgentState
     | CondensationRequest
     | Invalid
 )

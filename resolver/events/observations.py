@@ -183,10 +183,10 @@ class AgentStateChanged(ObservationBase):
 
     kind: Literal["agent_state_changed"] = "agent_state_changed"
     state: RunState = Field(description="The new state.")
-    reason: str = Field(default="", description="The reason, for people.")
-    next_step: str = Field(default="", description="What a person can do about an error.")
-    because: Cause = Field(
-        default="", description="Code of the cause, if the error has a known cause."
+    reason: str | None = Field(default=None, description="The reason, for people.")
+    next_step: str | None = Field(default=None, description="What a person can do about an error.")
+    because: Cause | None = Field(
+        default=None, description="Code of the cause, if the error has a known cause."
     )
 
 

@@ -80,9 +80,9 @@ class State:
     def __init__(self) -> None:
         self.events: list[Event] = []
         self.run_state = RunState.LOADING
-        self.reason = ""
-        self.next_step = ""
-        self.because: Cause = ""
+        self.reason: str | None = None
+        self.next_step: str | None = None
+        self.because: Cause | None = None
         self.iterations = 0
         self.tokens = Tokens()
         self.metrics: dict[str, ModelMetrics] = {}

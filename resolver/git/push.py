@@ -71,7 +71,7 @@ TIP_REF = "refs/resolver/tip"
 
 logger = logging.getLogger("resolver.git")
 
-_REFUSALS: Mapping[Cause, str] = {
+_REFUSALS: Mapping[Cause | None, str] = {
     "workflow_files": "it contains a change to a workflow file, which this token may not make",
     "branch_protected": "the branch is protected",
     "push_rule": "a rule of the repository forbids it",
@@ -139,7 +139,7 @@ def _wait_after_push(error: ResolverError) -> float | None:
     if isinstance(error, PushRefused | BranchTaken):
         return None
     known = git_failure_reason(error.what)
-    cause = error.cause or (known.cause if known else "")
+    cause = error.cause or (known.cause if known else None)
     return 0.0 if cause in OUTAGES else None
 
 

@@ -23,8 +23,6 @@ Note = a.Message | life.Warned | ObservationBase
 """A message between two turns: the user's message, a warning, recalled knowledge, or an observation
 without a matching action."""
 
-_HIDDEN_ACTIONS = (a.CondensationRequest, a.ChangeAgentState)
-
 
 @dataclass
 class Turn:
@@ -121,7 +119,7 @@ class History:
                 pass
             case ActionBase(source=Source.ENVIRONMENT):
                 self._environment_actions.add(event.id)
-            case ActionBase(source=Source.AGENT) if not isinstance(event, _HIDDEN_ACTIONS):
+            case ActionBase(source=Source.AGENT) if not isinstance(event, a.CondensationRequest):
                 self._process_action(event)
             case ObservationBase():
                 self._process_observation(event)

@@ -16,14 +16,17 @@ OUTAGES: frozenset[Cause] = frozenset({"forge_down", "rate_limit", "provider_dow
 
 @dataclass(frozen=True)
 class KnownFailure:
-    """A cause, the messages that it has, and what a person can do about it."""
+    """The messages of a failure, and what a person can do about it.
 
-    cause: Cause
+    cause: None if it has no name.
+    """
+
+    cause: Cause | None
     pattern: re.Pattern[str]
     next_step: str
 
 
-def _known_failure(cause: Cause, pattern: str, next_step: str) -> KnownFailure:
+def _known_failure(cause: Cause | None, pattern: str, next_step: str) -> KnownFailure:
     """Return a known failure whose pattern ignores case."""
     return KnownFailure(cause, re.compile(pattern, re.IGNORECASE), next_step)
 
@@ -99,22 +102,22 @@ _NETWORK_FAILURE = _known_failure(
 )
 
 _ACCESS_FAILURE = _known_failure(
-    "", r"unable to access", "check the network and the proxy settings, then run it again"
+    None, r"unable to access", "check the network and the proxy settings, then run it again"
 )
 
 _GIT_FAILURES = (
     _known_failure(
-        "", r"returned error: 404|repository .*not found", "check the name and the token"
+        None, r"returned error: 404|repository .*not found", "check the name and the token"
     ),
-    _known_failure("", r"No space left", "free some disk space and run it again"),
+    _known_failure(None, r"No space left", "free some disk space and run it again"),
     _known_failure(
-        "",
+        None,
         r"out of memory|malloc|cannot allocate memory",
         "a git command may use no more of it; look for folders that contain one another many times "
         "over",
     ),
     _known_failure(
-        "",
+        None,
         r"Operation too slow",
         "the server sent almost nothing for a minute: it is overloaded, or the repository has "
         "something that takes long to send, such as thousands of folders within one another; try "

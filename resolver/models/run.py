@@ -274,10 +274,10 @@ class Outcome(FrozenModel):
     """The result of the agent's work. Derived from the event log by `resolver.controller`."""
 
     state: RunState
-    reason: str = Field(default="", description="Why it ended, one line for a person.")
-    next_step: str = Field(default="", description="What a person can do about an error.")
-    because: Cause = Field(
-        default="", description="Cause of the error, when it is one that a person can fix."
+    reason: str | None = Field(default=None, description="Why it ended, one line for a person.")
+    next_step: str | None = Field(default=None, description="What a person can do about an error.")
+    because: Cause | None = Field(
+        default=None, description="Cause of the error, when it is one that a person can fix."
     )
     declined: DeclineReason | None = Field(
         default=None, description="Why the agent changed nothing on purpose."
@@ -375,8 +375,8 @@ class CheckedCommand(FrozenModel):
     output_tail: str = ""
 
 
-UnverifiedReason = Literal["", "unfinished", "unedited_conflict", "not_verified"]
-"""The reason why a change is not presented as ready; "" if it is.
+UnverifiedReason = Literal["unfinished", "unedited_conflict", "not_verified"]
+"""The reason why a change is not presented as ready.
 
 - unfinished: the agent does not call the work complete.
 - unedited_conflict: the agent left a merge conflict that it was to resolve as git wrote it.

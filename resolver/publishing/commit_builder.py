@@ -37,12 +37,12 @@ from resolver.models.run import (
 )
 
 
-def is_draft(setting: str, unverified: UnverifiedReason) -> bool:
+def is_draft(setting: str, unverified: UnverifiedReason | None) -> bool:
     """Return True if the pull request is to be a draft.
 
     With the setting "auto", it is one if the change is not verified; `unverified` says why.
     """
-    return setting == "always" if setting != "auto" else unverified != ""
+    return setting == "always" if setting != "auto" else unverified is not None
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class PublishRequest:
         """Return the report of the run with what has been published so far."""
         report, publication = self.report, change.publication
         has_unedited_conflicts = any(conflict.untouched for conflict in publication.conflicts)
-        unverified: UnverifiedReason = (
+        unverified: UnverifiedReason | None = (
             "unedited_conflict" if has_unedited_conflicts else report.unverified
         )
         commit = publication.commit or self.patch.commit

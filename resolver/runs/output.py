@@ -98,7 +98,7 @@ class OutcomeFile(FrozenModel):
     run: str = Field(description="Id of the run.")
     state: RunState = Field(description="How the run ended.")
     reason: str = Field(description="Why it ended so, in one sentence.")
-    next_step: str = Field(description="What to do next; empty if there is nothing.")
+    next_step: str | None = Field(description="What to do next; null if there is nothing.")
     limit: str | None = Field(description="The setting whose limit ended the run.")
     exit_code: int = Field(description="Exit code of the command.")
     key: str = Field(description="Key of the request: the same for a redelivery of its event.")

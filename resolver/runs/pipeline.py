@@ -342,7 +342,7 @@ def _limit_overrides(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
 def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
     """Return the outcome of an answer, with links to the lines that it names if the repository has
     web pages for them."""
-    reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else "")
+    reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else None)
     message = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
     link = links.code_linker(prepared.request.trigger, prepared.settings, prepared.workspace)
     return outcome.model_copy(update={"message": link(message), "reason": reason})

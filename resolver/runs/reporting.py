@@ -102,9 +102,11 @@ def displayed_model(values: StageValues) -> str:
     return model or (opening.model if opening else "")
 
 
-def outage_of(values: StageValues, failure: RunFailure | None, comment_cause: Cause = "") -> Cause:
-    """Return the cause of the outage that ended the run or prevented its final comment; "" for
-    none.
+def outage_of(
+    values: StageValues, failure: RunFailure | None, comment_cause: Cause | None = None
+) -> Cause | None:
+    """Return the cause of the outage that ended the run or prevented its final comment; None
+    for none.
 
     comment_cause: why the final comment could not be written.
     """
@@ -112,9 +114,9 @@ def outage_of(values: StageValues, failure: RunFailure | None, comment_cause: Ca
     # anybody changing anything, so the entry points repeat the run later. Every other error needs a
     # person, and a repetition would only cost money and fail again.
     outcome = values.outcome
-    error_cause: Cause = outcome.because if outcome and outcome.state is RunState.ERROR else ""
+    error_cause = outcome.because if outcome and outcome.state is RunState.ERROR else None
     cause = failure.cause if failure is not None else error_cause
-    return next((candidate for candidate in (cause, comment_cause) if candidate in OUTAGES), "")
+    return next((candidate for candidate in (cause, comment_cause) if candidate in OUTAGES), None)
 
 
 def can_be_published(values: StageValues, failure: RunFailure | None) -> bool:
@@ -129,14 +131,14 @@ def can_be_published(values: StageValues, failure: RunFailure | None) -> bool:
     return change is not None and change.bundle is not None
 
 
-def find_missing_verification(values: StageValues) -> UnverifiedReason:
-    """Return the verification that the change lacks to be ready for review; "" for nothing."""
+def find_missing_verification(values: StageValues) -> UnverifiedReason | None:
+    """Return the verification that the change lacks to be ready for review; None for nothing."""
     if any(conflict.untouched for conflict in values.publication.conflicts):
         return "unedited_conflict"
     verification, outcome = values.verification, values.outcome
     if outcome is None or not is_complete(outcome):
         return "unfinished"
-    return "" if verification is not None and verification.is_ready else "not_verified"
+    return None if verification is not None and verification.is_ready else "not_verified"
 
 
 def is_complete(outcome: Outcome) -> bool:
@@ -223,7 +225,9 @@ def _without_host_paths(report: Report, request: RunRequest) -> Report:
     pattern = re.compile(f"(?:{'|'.join([*names, temporary])})/")
 
     def clean(model: CleanedModel, *fields: str) -> CleanedModel:
-        texts = {field: pattern.sub("", getattr(model, field)) for field in fields}
+        texts = {
+            field: pattern.sub("", text) for field in fields if (text := getattr(model, field))
+        }
         return model.model_copy(update=texts)
 
     changes = {

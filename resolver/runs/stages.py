@@ -85,7 +85,7 @@ class RunRequest:
     log_url: page of the log, for links in comments.
     page: page that shows the run while it is active and afterwards, without its files.
     actions_run: the GitHub Actions run that this run is part of, in the form of
-        `ActiveRunMarker.job`.
+        `ActiveRunMarker.job`; None outside of Actions.
     spans: the spans that are exported; None if no setting asks for them. Set by `run_pipeline`.
     observe: is called with all values that are known after each stage. It raises nothing.
     log_copy: gets each line of the event log too; None to keep only the file.
@@ -118,7 +118,7 @@ class RunRequest:
     log_copy: LogCopy | None = None
     log_url: str | None = None
     page: str | None = None
-    actions_run: str = ""
+    actions_run: str | None = None
     now: Clock = field(default_factory=SteadyClock)
 
     @property
@@ -388,7 +388,7 @@ class StageValues:
         """Return the failure without secrets. Its text may quote anything, for example a remote's
         reply."""
         clean = self.current_request.redactor(self.current_settings).redact_text
-        what, next_step = clean(failure.what), clean(failure.next_step)
+        what, next_step = clean(failure.what), failure.next_step and clean(failure.next_step)
         return failure.model_copy(update={"what": what, "next_step": next_step})
 
 
@@ -414,7 +414,7 @@ class RunResult:
     log: closed, its state remains readable.
     publishable: True if an unpublished change is kept that can still be published.
     comment_failed: True if the final comment should have been written and could not be.
-    outage: cause of the outage that ended the run or prevented its final comment; "" for none.
+    outage: cause of the outage that ended the run or prevented its final comment; None for none.
     archived: True if the log was archived in the repository together with the run's cost.
     quota_use: what today's runs have used of the quotas; empty if that is not known.
     """
@@ -429,7 +429,7 @@ class RunResult:
     log: RunLog | None = None
     publishable: bool = False
     comment_failed: bool = False
-    outage: Cause = ""
+    outage: Cause | None = None
     archived: bool = False
     quota_use: tuple[QuotaUse, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -48,8 +48,6 @@ MAX_FINDINGS = 40
 MAX_DELEGATE_DEPTH = 4
 """Maximum number of levels of delegates that are shown; Resolver itself goes two deep."""
 
-_NON_STEP_ACTIONS = (a.ChangeAgentState, a.CondensationRequest)
-
 
 def build_view(events: Iterable[Event]) -> TraceView:
     """Return the view of a log, with any events in any order. Unknown kinds become notes."""
@@ -110,7 +108,7 @@ def inner_event(event: life.DelegateEvent) -> Event:
 
 def is_step(event: EventBase) -> TypeGuard[ActionBase]:
     """Return True for actions that count as steps: no messages of a person and no state changes."""
-    if not isinstance(event, ActionBase) or isinstance(event, _NON_STEP_ACTIONS):
+    if not isinstance(event, ActionBase) or isinstance(event, a.CondensationRequest):
         return False
     return not (isinstance(event, a.Message) and event.source is Source.USER)
 
@@ -380,7 +378,7 @@ def _header(events: list[Event]) -> TraceHeader:
     header = TraceHeader(
         state=state.run_state.value,
         mood=_MOODS.get(state.run_state, "plain"),
-        reason=one_line(state.reason, 300),
+        reason=one_line(state.reason or "", 300),
         verdict=one_line(describe_verdict(newest.evidence)) if newest else None,
         evidence=tuple(one_line(text, 300) for text in findings[:MAX_FINDINGS]),
         closing=clean(state.finish.message).strip() if state.finish else "",

@@ -250,9 +250,6 @@ def _describe_event(event: Event) -> tuple[str | None, str, str]:
         case o.AgentStateChanged():
             state = event.state.value.replace("_", " ")
             return "state", f"{state}{_after_colon(event.reason)}", ""
-        case a.ChangeAgentState():
-            request = f"change to {event.state.value} requested"
-            return "state", f"{request}{_after_colon(event.reason)}", ""
         case a.CondensationRequest():
             return "memory", "The conversation no longer fits", ""
         case o.ErrorObservation():
@@ -384,7 +381,7 @@ def _describe_limits(event: life.LimitsExtended) -> str:
     return f"Limits{f' extended by {event.by}' if event.by else ''}: {description} in all"
 
 
-def _after_colon(text: str) -> str:
+def _after_colon(text: str | None) -> str:
     return f": {text}" if text else ""
 
 

@@ -158,7 +158,7 @@ def test_an_approved_action_is_executed_once_and_the_approver_logged() -> None:
     assert states(scenario) == [
         RunState.RUNNING, RunState.AWAITING_CONFIRMATION, RunState.RUNNING, RunState.FINISHED,
     ]  # fmt: skip
-    [waits] = [e for e in scenario.of(o.AgentStateChanged) if "rm -rf /" in e.reason]
+    [waits] = [e for e in scenario.of(o.AgentStateChanged) if "rm -rf /" in (e.reason or "")]
     assert waits.state is RunState.AWAITING_CONFIRMATION
 
 
@@ -307,7 +307,7 @@ def test_a_delegates_actions_wait_as_well_and_every_log_says_so() -> None:
     scenario = worked()
     assert scenario.state.run_state is RunState.FINISHED
     assert [e.approved for e in scenario.nested(ConfirmationAnswered)] == [True, True, False]
-    waits = [e for e in scenario.nested(o.AgentStateChanged) if "git push -f" in e.reason]
+    waits = [e for e in scenario.nested(o.AgentStateChanged) if "git push -f" in (e.reason or "")]
     assert len(waits) == 2
 
 

@@ -118,7 +118,6 @@ SCRIPT: list[ActionBase] = [
     a.CmdRun(command="ls"),
     a.PlanUpdate(items=(PlanItem(title="x"),)),
     a.Message(content="hello"),
-    a.ChangeAgentState(state=RunState.RUNNING, reason="as before"),
     a.Recall(query="x"),
     a.Think(content="hm"),
     a.Reject(reason="no bug"),
@@ -187,7 +186,7 @@ def test_an_ended_run_returns_its_outcome_at_once(state: RunState) -> None:
 @pytest.mark.parametrize("state", [*ENDED, RunState.AWAITING_USER_INPUT])
 def test_an_ended_run_continues_when_set_to_running(state: RunState) -> None:
     first = Scenario(bash("one"), reply(("execute_bash", {"command": "two"})), finish("now done"))
-    first.go(DummyAgent([a.ChangeAgentState(state=state)]))
+    first.stream.add(o.AgentStateChanged(state=state))
     scenario = Scenario(bash("one"), finish("now done"), earlier=list(first.store))
     scenario.stream.add(Resumed(version="1", run="r2"))
     scenario.stream.add(a.Message(content="please go on", source=Source.USER))

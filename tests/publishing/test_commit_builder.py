@@ -155,15 +155,15 @@ def test_a_conflict_that_the_agent_did_not_edit_makes_the_pull_request_a_draft(
 @pytest.mark.parametrize(
     ("setting", "unverified", "expected"),
     [
-        ("auto", "", False),
+        ("auto", None, False),
         ("auto", "not_verified", True),
-        ("always", "", True),
+        ("always", None, True),
         ("always", "not_verified", True),
-        ("never", "", False),
+        ("never", None, False),
         ("never", "not_verified", False),
     ],
 )
 def test_a_pull_request_is_a_draft_as_the_setting_says(
-    setting: str, unverified: UnverifiedReason, expected: bool
+    setting: str, unverified: UnverifiedReason | None, expected: bool
 ) -> None:
     assert is_draft(setting, unverified) is expected

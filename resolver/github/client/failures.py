@@ -126,7 +126,7 @@ def _retry_step(headers: Mapping[str, str]) -> str:
 
 def _next_step(
     status: int, message: str, headers: Mapping[str, str], permission: str
-) -> tuple[str, Cause]:
+) -> tuple[str, Cause | None]:
     """Return what a person can do about an answer, and its cause if it is a known one."""
     permission_step = (
         f"give the token the permission `{permission}`" if permission else "check the token"
@@ -145,5 +145,5 @@ def _next_step(
     if status in {404, 410}:
         return f"check that it exists and that the token can see it; {permission_step}", "not_found"
     if status == 422:
-        return "correct what GitHub names in its answer", ""
-    return "check GITHUB_API_URL and the token", ""
+        return "correct what GitHub names in its answer", None
+    return "check GITHUB_API_URL and the token", None

@@ -47,8 +47,8 @@ class RunFailure(FrozenModel):
 
     kind: FailureKind
     what: str
-    next_step: str = ""
-    cause: Cause = ""
+    next_step: str | None = None
+    cause: Cause | None = None
     settings_decide: bool = Field(
         default=False, description="True when other settings would let a refused change through."
     )
@@ -75,7 +75,7 @@ def failure_from_error(error: ResolverError | RunStopped) -> RunFailure:
     kind: FailureKind = next(
         (kind for cls, kind in _KIND_OF_ERROR.items() if isinstance(error, cls)), "error"
     )
-    cause: Cause = "" if isinstance(error, RunStopped) else error.cause
+    cause = None if isinstance(error, RunStopped) else error.cause
     if isinstance(error, UsageError):
         cause = cause or "set_up"
     return RunFailure(
@@ -120,7 +120,7 @@ class Report(FrozenModel):
     review: PublishedReview | None = None
     failure: RunFailure | None = None
     draft: bool = False
-    unverified: UnverifiedReason = ""
+    unverified: UnverifiedReason | None = None
     conventions: Conventions = Field(
         default=Conventions(),
         description="How the repository writes pull requests and commits.",

@@ -54,7 +54,7 @@ def start_progress_comment(
             since=now,
             until=now + settings.longest_run,
             mention=settings.mention,
-            job=request.actions_run,
+            job=request.actions_run or "",
             log_url=request.log_url or request.page or "",
             verifies=settings.verify,
         ),
@@ -132,7 +132,7 @@ class FinalComment:
     report: Report
     url: str | None = None
     failed: bool = False
-    cause: Cause = ""
+    cause: Cause | None = None
     warnings: tuple[str, ...] = ()
 
 
@@ -236,7 +236,7 @@ def _unwritten_comment(
         conclusion,
         build_report(values, conclusion.failure, include_trace=True),
         failed=has_failed,
-        cause=failure.cause if has_failed else "",
+        cause=failure.cause if has_failed else None,
         warnings=warnings,
     )
 
