@@ -107,7 +107,7 @@ def test_an_error_of_the_agent_ends_the_run_and_never_escapes(
 ) -> None:
     outcome = Scenario().go(Raising(error))
     assert outcome.state is state
-    assert says in outcome.reason + outcome.next_step
+    assert says in f"{outcome.reason} {outcome.next_step}"
 
 
 def test_a_lost_sandbox_ends_the_run_with_the_action_in_the_log() -> None:
@@ -115,7 +115,7 @@ def test_a_lost_sandbox_ends_the_run_with_the_action_in_the_log() -> None:
     run.sandbox = LostSandbox()
     outcome = run.go(DummyAgent([a.CmdRun(command="make")]))
     assert outcome.state is RunState.ERROR
-    assert "the container was killed" in outcome.reason
+    assert outcome.reason and "the container was killed" in outcome.reason
     assert list(run.state.pending) == [run.of(a.CmdRun)[0].id]
 
 

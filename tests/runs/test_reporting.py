@@ -107,7 +107,7 @@ def test_a_comment_names_no_folder_of_the_machine(values: StageValues) -> None:
 @pytest.mark.parametrize(
     ("state", "task_completed", "has_verification", "expected"),
     [
-        (RunState.FINISHED, True, True, ""),
+        (RunState.FINISHED, True, True, None),
         (RunState.FINISHED, True, False, "not_verified"),
         (RunState.FINISHED, False, True, "unfinished"),
         (RunState.LIMIT, True, True, "unfinished"),
@@ -118,7 +118,7 @@ def test_only_complete_and_verified_work_lacks_nothing(
     state: RunState,
     task_completed: bool,
     has_verification: bool,
-    expected: UnverifiedReason,
+    expected: UnverifiedReason | None,
 ) -> None:
     outcome = reports.outcome(state=state, task_completed=task_completed)
     values = values.with_value(ExecutedRun(outcome, reports.patch()))
@@ -136,7 +136,7 @@ def test_an_outage_is_found_in_the_failure_the_outcome_and_the_comment(
     assert outage_of(values.with_value(ExecutedRun(ended, reports.patch())), None) == "rate_limit"
     assert outage_of(values, None, "forge_down") == "forge_down"
     refused = RunFailure(kind="error", what="rejected", cause="branch_protected")
-    assert outage_of(values, refused) == ""
+    assert outage_of(values, refused) is None
 
 
 def test_a_kept_change_can_be_published_unless_the_policy_would_refuse_it_with_any_settings(
