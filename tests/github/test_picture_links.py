@@ -20,7 +20,7 @@ def taken(text: str) -> tuple[str, list[tuple[str, str]]]:
     [
         ("see ![shot](http://h/a.png) here", "see [picture 1] here", "http://h/a.png", "shot"),
         ("![a [b] c](u 'title')", "[picture 1]", "u", "a [b] c"),
-        ("> ![a\n> b](u)", "> [picture 1]", "u", "a b"),
+        ("> ![a\n> b](u)", "> [picture 1]\n> ", "u", "a b"),
         ("![ref][r]\n\n[r]: http://h/b", "[picture 1]\n\n[r]: http://h/b", "http://h/b", "ref"),
         ("[![x](u)](http://page)", "[[picture 1]](http://page)", "u", "x"),
         ("| a |\n|-|\n| ![x\\|y](u) |", "| a |\n|-|\n| [picture 1] |", "u", "x|y"),

@@ -1,11 +1,8 @@
 """Tests of finding references to issues, as GitHub links them."""
 
 import pytest
-from hypothesis import given
 
 from resolver.github.text.links import IssueReference, references_in
-from resolver.github.text.located import code_regions
-from tests.github.markup import soup
 
 HOST = "github.com"
 
@@ -54,12 +51,3 @@ def test_references_that_github_does_not_link_are_ignored(text: str) -> None:
 
 def test_references_come_in_the_order_of_the_text() -> None:
     assert [n.number for n in found("#3 then `#9` and #1, o/n#2 and #3")] == [3, 1, 2, 3]
-
-
-@given(soup("#1", "#22", "o/n#3", "gh-4", "https://github.com/o/n/pull/5", max_size=30))
-def test_no_reference_is_found_in_code(text: str) -> None:
-    named = found(text)
-    outside = "".join(
-        " " if any(a <= i < b for a, b in code_regions(text)) else c for i, c in enumerate(text)
-    )
-    assert all(n.number > 0 and str(n.number) in outside for n in named)

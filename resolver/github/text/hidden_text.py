@@ -10,21 +10,15 @@ Hidden text is a way to give a model instructions that no reviewer notices (prom
 
 import hashlib
 import re
-from bisect import bisect_left
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from resolver.github.text.located import (
-    LocatedBlock,
-    code_regions,
-    line_starts,
-    locate,
-    region_at,
-)
+from markdown_it.token import Token
+
 from resolver.github.text.markdown import block_parser
 from resolver.github.text.page import HIDDEN_ELEMENTS, SHOWN_AS_TEXT, TAG, PageReader, sanitize
+from resolver.github.text.source import Edit, Source, apply_edits, parts_of
 from resolver.security.invisible_text import without_invisible
 
 _MAX_PASSES = 8
@@ -37,20 +31,12 @@ _MAX_DEEP_BRACKETS = 1_000
 The parser visits each of them many times, and people hardly ever write them.
 """
 
-_MAX_TABLE_CELLS = 10_000
-"""Maximum number of cells in all tables, including those that the parser adds to short rows.
-
-People write hundreds at most.
-"""
-
 _BRACKET = re.compile(r"(?P<open>[\[(])|(?P<close>[\])])|\n[ \t]*\n")
-_DELIMITER_ROW_CHARACTERS = frozenset(" \t>*+-0123456789.):|")
-"""Characters of the delimiter row of a table, also within lists and quotes."""
 
 _CAN_HIDE = re.compile(r"[<\[$|]|```|~~~")
 _LANGUAGE = re.compile(r"[\w+#.:/-]{1,30}", re.A)
 _FOOTNOTE = re.compile(r"^ {0,3}\[\^([^\]\n]+)\]:.*(?:\n(?:[ \t]+\S.*|[^\s\[].*))*", re.M)
-_UNREADABLE_REST = "text behind too many open brackets or cells"
+_UNREADABLE_REST = "text behind too many open brackets"
 
 _ENDS_LINE = {"p", "div", "li", "td", "th", "tr", "summary", "h1", "h2", "h3", "h4", "br", "dt"}
 _NOT_IN_URL = re.compile(r"[\s<>\\]")
@@ -76,8 +62,11 @@ _HIDES_IN_FORMULA = re.compile(
     r"\{\s*(?:white|transparent|\#?f{3}(?:f{3})?|(?:255\s*,\s*){2}255|(?:1\s*,\s*){2}1)\s*\}",
     re.I,
 )
-_DIAGRAM_COMMENT = re.compile(r"%%\{(?s:.*?)\}%%|(?<=^)[ \t]*%%.*$|(?<=^>)[ \t>]*%%.*$", re.M)
-_COMMENT_LIKE = re.compile(r"<!--(?:(?s:.*?)-->|.*)")
+_DIAGRAM_COMMENT = re.compile(r"%%\{(?s:.*?)\}%%|^[ \t]*%%.*$", re.M)
+_PATTERNS = (
+    (re.compile(r"<!--(?:(?s:.*?)-->|.*)"), "HTML comment", ""),
+    (_FORMULA, "formula with hidden parts", "[formula]"),
+)
 
 
 @dataclass(frozen=True)
@@ -113,105 +102,80 @@ def _strip_until_stable(text: str, removals: Counter[str]) -> str:
         previous = text
         end = end_of_readable(text)
         removals[_UNREADABLE_REST] += end < len(text)
-        text = _strip_once(text[:end], removals)
-        text = _strip_outside_code(text, _COMMENT_LIKE, "HTML comment", "", removals)
-        if _HIDES_IN_FORMULA.search(text):
-            kind = "formula with hidden parts"
-            text = _strip_outside_code(text, _FORMULA, kind, "[formula]", removals)
+        text = _strip_footnotes(_strip_markdown(text[:end], removals), removals)
+        text = _strip_html(text, removals) if "<" in text else text
         if text == previous:
             return text
     removals["text that hides other text"] += 1
     return text.replace("<", "&lt;")
 
 
-def _strip_once(text: str, removals: Counter[str]) -> str:
-    environment: dict[str, Any] = {}
-    blocks = locate(text, environment)
-    edits = sorted(
-        [
-            *_definition_edits(text, blocks, environment, removals),
-            *_title_edits(blocks, removals),
-            *_fence_edits(text, blocks, removals),
-            *_surplus_cell_edits(text, blocks, removals),
-        ]
-    )
-    return _strip_footnotes(_strip_html(text, blocks, edits, removals), removals)
+def _strip_markdown(text: str, removals: Counter[str]) -> str:
+    """Return the text without what markdown does not show, apart from HTML."""
+    source = Source(text)
+    _strip_definitions(source, removals)
+    for block in source.blocks:
+        if block.type == "inline":
+            edits = [*_title_edits(block, removals), *_pattern_edits(block, removals)]
+            source.replace(block, apply_edits(block.content, edits))
+        elif block.type == "fence":
+            _strip_fence(source, block, removals)
+        elif block.type == "tr_close":
+            removals["surplus table cell"] += source.cut_row()
+    return source.text()
 
 
-Edit = tuple[int, int, str]
-"""The offsets of a part of the text, and what takes its place."""
-
-
-def _definition_edits(
-    text: str, blocks: Sequence[LocatedBlock], environment: dict[str, Any], removals: Counter[str]
-) -> Iterator[Edit]:
-    """Yield the edits that take away link definitions that no link uses, and titles.
+def _strip_definitions(source: Source, removals: Counter[str]) -> None:
+    """Remove the link definitions that no link uses, and titles.
 
     Such a definition is not shown; `[//]: # (note)` is a common way to write a comment.
     """
-    used_labels = {part.token.meta.get("label") for block in blocks for part in block.parts}
-    definitions: list[tuple[str | None, dict[str, Any]]] = [
-        *environment.get("references", {}).items(),
-        *((None, definition) for definition in environment.get("duplicate_refs", ())),
-    ]
-    starts = line_starts(text)
-    for label, definition in definitions:
-        start, end = (starts[line] for line in definition["map"])
-        lines = "\n" * (definition["map"][1] - definition["map"][0] - 1)
+    used_labels = {part.meta.get("label") for b in source.blocks for part in b.children or ()}
+    for label, definition in source.definitions:
+        first, last = definition["map"]
         if label not in used_labels:
             removals["unused link definition"] += 1
-            yield start, end - 1, lines
+            source.set_lines(first, last)
         elif definition["title"]:
             removals["link title"] += 1
-            yield start, end - 1, f"[{label}]: <{definition['href']}>{lines}"
+            source.set_lines(first, last, f"[{label}]: <{definition['href']}>")
 
 
-def _title_edits(blocks: Sequence[LocatedBlock], removals: Counter[str]) -> Iterator[Edit]:
-    for part in (part for block in blocks for part in block.parts):
-        token = part.token
-        if token.attrs.get("title") and "label" not in token.meta:
+def _title_edits(block: Token, removals: Counter[str]) -> Iterator[Edit]:
+    for part, _, end in parts_of(block, "link_open", "image"):
+        if part.attrs.get("title") and "label" not in part.meta:
             removals["link title"] += 1
-            target = token.attrs.get("href", token.attrs.get("src", ""))
-            yield part.end_of_label, part.end, f"(<{target}>)"
+            target = part.attrs.get("href", part.attrs.get("src", ""))
+            yield part.meta["end_of_label"], end, f"(<{target}>)"
 
 
-def _fence_edits(
-    text: str, blocks: Sequence[LocatedBlock], removals: Counter[str]
-) -> Iterator[Edit]:
-    """Yield the edits of code blocks: their info strings, and what is not seen of drawings."""
-    for block in blocks:
-        if block.token.type != "fence":
-            continue
-        info = block.token.info.strip()
-        language = (info.split() or [""])[0]
-        opening, *lines = text[block.start : block.end].split("\n")
-        body = "\n".join(lines[: block.token.content.count("\n")])
-        start = block.start + len(opening) + 1
-        if language != info or not _LANGUAGE.fullmatch(language or "text"):
-            removals["code block info string"] += 1
-            shown = language if _LANGUAGE.fullmatch(language) else ""
-            yield block.start, start - 1, opening.rstrip().removesuffix(info) + shown
-        if language.casefold() == "math" and _HIDES_IN_FORMULA.search(body):
-            removals["formula with hidden parts"] += 1
-            yield start, start + len(body), ""
-        for comment in _DIAGRAM_COMMENT.finditer(body) if language.casefold() == "mermaid" else ():
-            removals["diagram comment"] += 1
-            yield start + comment.start(), start + comment.end(), ""
+def _pattern_edits(block: Token, removals: Counter[str]) -> Iterator[Edit]:
+    """Yield the edits that take away formulas with hidden parts, and comments without an end."""
+    skipped = [(start, end) for _, start, end in parts_of(block, "code_inline", "html_inline")]
+    hides = _HIDES_IN_FORMULA.search(block.content)
+    for pattern, kind, replacement in _PATTERNS if hides else _PATTERNS[:1]:
+        for match in pattern.finditer(block.content):
+            is_shown = pattern is _FORMULA and not _HIDES_IN_FORMULA.search(match[0])
+            if not is_shown and not any(first <= match.start() < end for first, end in skipped):
+                removals[kind] += 1
+                yield *match.span(), replacement
 
 
-def _surplus_cell_edits(
-    text: str, blocks: Sequence[LocatedBlock], removals: Counter[str]
-) -> Iterator[Edit]:
-    """Yield the edits that take away the cells of a table beyond its last column."""
-    end = 0
-    for block in blocks:
-        if block.start >= 0:
-            end = block.end
-        elif block.token.type == "tr_close":
-            end_of_line = (text.find("\n", end) + len(text) + 1) % (len(text) + 1)
-            if text[end:end_of_line].strip(" \t|"):
-                removals["surplus table cell"] += 1
-                yield end, end_of_line, " |"
+def _strip_fence(source: Source, block: Token, removals: Counter[str]) -> None:
+    """Strip a code block: its info string, and what is not seen of a drawing."""
+    info, content = block.info.strip(), block.content
+    language = (info.split() or [""])[0]
+    if language != info or not _LANGUAGE.fullmatch(language or "text"):
+        removals["code block info string"] += 1
+        shown = language if _LANGUAGE.fullmatch(language) else ""
+        source.replace_words((block.map or (0,))[0], info, shown)
+    if language.casefold() == "math" and _HIDES_IN_FORMULA.search(content):
+        removals["formula with hidden parts"] += 1
+        source.replace(block, "")
+    elif language.casefold() == "mermaid":
+        edits = [(*comment.span(), "") for comment in _DIAGRAM_COMMENT.finditer(content)]
+        removals["diagram comment"] += len(edits)
+        source.replace(block, apply_edits(content, edits))
 
 
 def _strip_footnotes(text: str, removals: Counter[str]) -> str:
@@ -224,88 +188,52 @@ def _strip_footnotes(text: str, removals: Counter[str]) -> str:
     return _FOOTNOTE.sub(remove_unused, text)
 
 
-def _strip_outside_code(
-    text: str, pattern: re.Pattern[str], kind: str, replacement: str, removals: Counter[str]
-) -> str:
-    if not pattern.search(text):
-        return text
-    code = code_regions(text)
-
-    def remove(match: re.Match[str]) -> str:
-        is_shown = pattern is _FORMULA and not _HIDES_IN_FORMULA.search(match[0])
-        if is_shown or region_at(code, match.start()):
-            return match[0]
-        removals[kind] += 1
-        return replacement
-
-    return pattern.sub(remove, text)
-
-
-def _strip_html(
-    text: str, blocks: Sequence[LocatedBlock], edits: Sequence[Edit], removals: Counter[str]
-) -> str:
-    """Return the edited text without what a browser does not show of its HTML.
+def _strip_html(text: str, removals: Counter[str]) -> str:
+    """Return the text without what a browser does not show of its HTML.
 
     The text is rendered with a number in place of each piece between two tags. What the sanitizer
     leaves is read in order: a number that is seen becomes its piece again.
     """
-    lowered = text.lower()
-    page = [""]
+    source, lowered = Source(text), text.lower()
+    page: list[str] = []
     raw: list[str] = []
-    pieces: list[str] = []
+    pieces: list[tuple[int, str]] = []
     # The numbers can't be forged, because no text contains its own hash.
     key = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    position = 0
 
-    def keep(end: int) -> None:
-        nonlocal position
-        if end > position:
-            page.append(f"\ue000{key}:{len(pieces)}\ue001")
-            pieces.append(_apply_edits(text, position, end, edits))
-            position = end
+    def keep(number: int, piece: str) -> None:
+        page.append(f"\ue000{key}:{len(pieces)}\ue001")
+        pieces.append((number, piece))
 
-    def add_html(start: int, end: int, content: str) -> None:
-        nonlocal position
-        keep(start)
-        position = end
-        shown = TAG.sub(
-            lambda tag: f"&lt;{tag[0][1:]}" if _is_text(tag[2], lowered) else tag[0], content
-        )
-        raw.append(shown)
-        page.append(shown)
+    def add_html(html: str) -> None:
+        raw.append(TAG.sub(lambda t: f"&lt;{t[0][1:]}" if _is_text(t[2], lowered) else t[0], html))
+        page.append(raw[-1])
 
-    for block in blocks:
-        token = block.token
-        if token.type == "html_block":
-            add_html(block.start, block.end, token.content)
-        elif token.type == "inline":
-            for part in block.parts:
-                tag = TAG.match(part.token.content)
-                if part.token.type != "html_inline" or (tag and _is_text(tag[2], lowered)):
-                    continue
-                is_kept = _BARE_TAG.fullmatch(part.token.content) is not None
-                add_html(part.end if is_kept else part.start, part.end, part.token.content)
-            keep(block.end)
-        elif token.type in {"fence", "code_block"}:
-            keep(block.end)
-        elif not token.hidden:
-            page.append(f"<{'/' * (token.nesting < 0)}{token.tag}>")
-    keep(len(text))
+    for number, block in enumerate(source.blocks):
+        if block.type == "inline":
+            position = 0
+            for part, start, end in parts_of(block, "html_inline"):
+                tag = TAG.match(part.content)
+                if tag is None or not _is_text(tag[2], lowered):
+                    is_kept = _BARE_TAG.fullmatch(part.content) is not None
+                    keep(number, block.content[position : end if is_kept else start])
+                    add_html(part.content)
+                    position = end
+            keep(number, block.content[position:])
+        elif block.content:
+            keep(number, "" if block.type == "html_block" else block.content)
+            if block.type == "html_block":
+                add_html(block.content)
+        elif not block.hidden:
+            page.append(f"<{'/' * (block.nesting < 0)}{block.tag}>")
     if not raw:
-        return "".join(pieces)
+        return text
     _count_html(raw, removals)
-    return _ShownText(key, pieces, removals).read("".join(page))
-
-
-def _apply_edits(text: str, start: int, end: int, edits: Sequence[Edit]) -> str:
-    parts: list[str] = []
-    for index in range(bisect_left(edits, (start,)), len(edits)):
-        first, last, replacement = edits[index]
-        if first >= end:
-            break
-        parts += [text[start:first], replacement]
-        start = max(start, last)
-    return "".join([*parts, text[start:end]])
+    shown = _ShownText(key, pieces, removals).read("".join(page))
+    for number, block in enumerate(source.blocks):
+        if block.type == "inline" or block.content:
+            source.replace(block, "".join(shown.get(number, ())))
+    return source.text()
 
 
 def _is_text(name: str, lowered: str) -> bool:
@@ -327,21 +255,22 @@ def _count_html(raw: Sequence[str], removals: Counter[str]) -> None:
 
 
 class _ShownText(PageReader):
-    """Collects what is seen of a page: the pieces of the text, and the words of blocks of HTML."""
+    """Collects what is seen of a page by block: pieces of the text, and words between HTML tags."""
 
-    def __init__(self, key: str, pieces: Sequence[str], removals: Counter[str]) -> None:
+    def __init__(self, key: str, pieces: Sequence[tuple[int, str]], removals: Counter[str]) -> None:
         super().__init__()
         self._numbers = re.compile(f"\ue000{key}:([0-9]+)\ue001")
         self._pieces = pieces
         self._removals = removals
-        self._parts: list[str] = []
+        self._shown: dict[int, list[str]] = defaultdict(list)
+        self._block = 0
         self._links: list[str] = []
         self._is_after_words = False
 
-    def read(self, page: str) -> str:
+    def read(self, page: str) -> Mapping[int, Sequence[str]]:
         self.feed(sanitize(page))
         self.close()
-        return "".join(self._parts)
+        return self._shown
 
     def start(self, tag: str, attributes: dict[str, str], *, is_hidden: bool) -> None:
         if is_hidden:
@@ -349,9 +278,9 @@ class _ShownText(PageReader):
             return
         if tag == "a":
             self._links.append(attributes.get("href", ""))
-            self._parts.append("[" if self._links[-1] else "")
+            self._add("[" if self._links[-1] else "")
         elif tag == "img" and "src" in attributes:
-            self._parts.append(f"![]{_link_target(attributes['src'])}")
+            self._add(f"![]{_link_target(attributes['src'])}")
         elif tag in _ENDS_LINE:
             self._end_line()
 
@@ -359,19 +288,25 @@ class _ShownText(PageReader):
         if is_hidden:
             return
         if tag == "a" and self._links and (url := self._links.pop()):
-            self._parts.append(f"]{_link_target(url)}")
+            self._add(f"]{_link_target(url)}")
         elif tag in _ENDS_LINE:
             self._end_line()
 
     def add(self, text: str, *, is_hidden: bool) -> None:
         for index, part in enumerate(self._numbers.split(text)):
-            if part and not is_hidden:
-                self._parts.append(self._pieces[int(part)] if index % 2 else part)
-                self._is_after_words = index % 2 == 0 and not part.isspace()
+            piece = part
+            if index % 2:
+                self._block, piece = self._pieces[int(part)]
+            if piece and not is_hidden:
+                self._add(piece)
+                self._is_after_words = index % 2 == 0 and not piece.isspace()
+
+    def _add(self, text: str) -> None:
+        self._shown[self._block].append(text)
 
     def _end_line(self) -> None:
         if self._is_after_words:
-            self._parts.append("\n")
+            self._add("\n")
             self._is_after_words = False
 
 
@@ -380,24 +315,17 @@ def _link_target(url: str) -> str:
 
 
 def end_of_readable(text: str) -> int:
-    """Return the offset at which parsing would become too slow.
-
-    That is where too many brackets are nested, or a table exceeds the limit on cells.
-    """
-    text = text[: _end_of_tables(text)]
+    """Return the offset at which too many brackets are nested, so that parsing becomes slow."""
     if text.count("[") + text.count("(") <= _MAX_DEEP_BRACKETS:
         return len(text)
-    starts = line_starts(text)
-    code = [
-        (starts[token.map[0]], starts[min(token.map[1], len(starts) - 1)])
-        for token in block_parser().parse(text)
-        if token.type in {"fence", "code_block"} and token.map
-    ]
+    lines = text.split("\n")
+    for token in block_parser().parse(text):
+        if token.type in {"fence", "code_block"} and token.map:
+            for row in range(token.map[0], min(token.map[1], len(lines))):
+                lines[row] = " " * len(lines[row])
     depth = {"[": 0, "(": 0}
     deep_brackets = 0
-    for bracket in _BRACKET.finditer(text):
-        if region_at(code, bracket.start()):
-            continue
+    for bracket in _BRACKET.finditer("\n".join(lines)):
         if bracket["open"]:
             depth[bracket["open"]] += 1
             deep_brackets += depth[bracket["open"]] > _UNCOUNTED_DEPTH
@@ -408,22 +336,4 @@ def end_of_readable(text: str) -> int:
             depth[opening] = max(0, depth[opening] - 1)
         else:
             depth = {"[": 0, "(": 0}
-    return len(text)
-
-
-def _end_of_tables(text: str) -> int:
-    """Return the offset of the table with which the number of cells exceeds the limit."""
-    cells = columns = start = position = 0
-    previous_line = ""
-    for line in text.split("\n"):
-        if "|" in previous_line and "-" in line and _DELIMITER_ROW_CHARACTERS.issuperset(line):
-            start = start if columns else position - len(previous_line) - 1
-            columns = max(columns, line.count("|") + 1)
-            cells += columns
-        elif not line.strip(" \t>"):
-            columns = 0
-        cells += columns
-        if cells > _MAX_TABLE_CELLS:
-            return max(0, start)
-        previous_line, position = line, position + len(line) + 1
     return len(text)

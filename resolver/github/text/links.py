@@ -12,8 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from markdown_it.token import Token
+
 from resolver.github.text.hidden_text import strip_hidden
-from resolver.github.text.located import code_regions, locate, region_at
+from resolver.github.text.source import Source, apply_edits, parts_of
 
 MAX_NUMBERED_PICTURES = 20
 """Maximum number of pictures that get a number; further ones are only counted."""
@@ -38,14 +40,6 @@ class PictureLink:
     author: str
 
 
-@dataclass(frozen=True)
-class _Picture:
-    start: int
-    end: int
-    url: str
-    alt: str
-
-
 @dataclass
 class PictureLinks:
     """Collects the pictures of several texts, numbered from 1 in order.
@@ -59,18 +53,18 @@ class PictureLinks:
     def take(self, cleaned: str, text_name: str, api_path: str, author: str) -> str:
         """Return the cleaned text with its pictures replaced, and add them to the list."""
         return _replace_pictures(
-            cleaned, lambda picture: self._mark(picture, text_name, api_path, author)
+            cleaned, lambda image: self._mark(image, text_name, api_path, author)
         )
 
-    def _mark(self, picture: _Picture, text_name: str, api_path: str, author: str) -> str:
-        link = next((link for link in self.links if link.url == picture.url), None)
+    def _mark(self, image: Token, text_name: str, api_path: str, author: str) -> str:
+        url = str(image.attrs.get("src", ""))
+        link = next((link for link in self.links if link.url == url), None)
         if link is None and len(self.links) == MAX_NUMBERED_PICTURES:
             self.unnumbered += 1
             return "[picture]"
         if link is None:
-            alt = " ".join(strip_hidden(picture.alt).text.split())
-            number = len(self.links) + 1
-            link = PictureLink(number, picture.url, alt, text_name, api_path, author)
+            alt = " ".join(strip_hidden(image.content).text.split())
+            link = PictureLink(len(self.links) + 1, url, alt, text_name, api_path, author)
             self.links.append(link)
         return f"[picture {link.number}]"
 
@@ -80,26 +74,15 @@ def without_pictures(cleaned: str) -> str:
     return _replace_pictures(cleaned, lambda _: "[picture]")
 
 
-def _replace_pictures(text: str, mark: Callable[[_Picture], str]) -> str:
-    parts: list[str] = []
-    copied_end = 0
-    for picture in _pictures(text):
-        if picture.start >= copied_end:
-            parts += [text[copied_end : picture.start], mark(picture)]
-            copied_end = picture.end
-    return "".join([*parts, text[copied_end:]])
-
-
-def _pictures(text: str) -> list[_Picture]:
-    """Return the pictures in order, with those in the alternative text of another left out."""
+def _replace_pictures(text: str, mark: Callable[[Token], str]) -> str:
     if "![" not in text:
-        return []  # skip the parser, which is slow
-    return [
-        _Picture(part.start, part.end, str(part.token.attrs.get("src", "")), part.token.content)
-        for block in locate(text)
-        for part in block.parts
-        if part.token.type == "image"
-    ]
+        return text  # skip the parser, which is slow
+    source = Source(text)
+    for block in source.blocks:
+        if block.type == "inline":
+            edits = [(start, end, mark(part)) for part, start, end in parts_of(block, "image")]
+            source.replace(block, apply_edits(block.content, edits))
+    return source.text()
 
 
 _OWNER = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})"
@@ -125,10 +108,14 @@ def references_in(text: str, host: str) -> Iterator[IssueReference]:
 
     `host` is the forge's host name, with the port if it has one. URLs of other hosts are skipped.
     """
-    code = code_regions(text)
-    for match in _ISSUE_REFERENCE.finditer(text):
-        if region_at(code, match.start()):
-            continue
+    for block in Source(text).blocks:
+        if block.type == "inline":
+            code = [(start, end, " ") for _, start, end in parts_of(block, "code_inline")]
+            yield from _references(apply_edits(block.content, code), host)
+
+
+def _references(words: str, host: str) -> Iterator[IssueReference]:
+    for match in _ISSUE_REFERENCE.finditer(words):
         if match["url"]:
             if match["host"].casefold() == host.casefold():
                 yield IssueReference(match["url_repository"], int(match["url_number"]))
