@@ -66,7 +66,8 @@ def command(
     of servers and workers.
 
     `GET /healthz` answers while the process runs, `GET /readyz` reports whether deliveries can be
-    stored. With RESOLVER_PUBLIC_URL, `GET /runs/RUN` shows a run to anybody who has its link, and
+    stored. With RESOLVER_PUBLIC_URL and RESOLVER_APP_CLIENT_SECRET, people log in with GitHub
+    and see the runs of the repositories that they can read.
     """
     metrics = None if metrics_port is None else (metrics_host, metrics_port)
     process = ProcessOptions(concurrency, metrics, lease_seconds)

@@ -46,9 +46,8 @@ class ServerVariables(DeclaredSettings):
     )
     public_url: str | None = setting(
         None,
-        "Address at which people reach this server, like `https://resolver.example.org`. Comments "
-        "then link to a live page of the run, which anybody who has the link can read. No page "
-        "and no link when unset.",
+        "Address at which people reach this server, like `https://resolver.example.org`. With it "
+        "and `RESOLVER_APP_CLIENT_SECRET`, comments link to a live page of the run.",
     )
 
     @field_validator("public_url")

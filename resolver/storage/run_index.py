@@ -7,23 +7,11 @@ machine. The list of runs and the sums of cost are made from it, too.
 import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from datetime import UTC
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import (
-    URL,
-    Column,
-    Float,
-    Select,
-    String,
-    Table,
-    Text,
-    func,
-    insert,
-    select,
-)
+from sqlalchemy import URL, Column, Float, String, Table, Text, func, insert, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 from sqlalchemy.sql import ColumnElement
 
@@ -46,14 +34,13 @@ class IndexedRun(_ServerRow):
     """A row of the index.
 
     run: its id, which begins with the time of the request, so that ids are in the order of time.
-    repository, requester: in lower case. number: of the issue or pull request with the request;
-    subject: of the issue that the run is about. kind, command: of the trigger. state: a state of a
-    run, "running" until it ends, or "deferred" while it waits for the end of an outage. stage: the
-    last one that is complete. day: date in UTC on which it started. started, ended: seconds since
-    1970. reason, cause: why it ended; cause is one of a few words, "" for a success. cost: US
-    dollars of the replies with a known price; unpriced: number of the others. pull_request: its
-    URL; pull_number: its number, known as soon as it is open. verdict: of the change's
-    verification, "" without a change. issue_url: of the issue or pull request.
+    repository, person: who asked where, in lower case. number: of the issue or pull request with
+    the request; subject: of the issue that the run is about. state: a state of a run, "running"
+    until it ends, or "deferred" while it waits for the end of an outage. month: YYYY-MM in UTC in
+    which it started. started, ended: seconds since 1970. reason: why it ended. cost: US dollars of
+    the replies with a known price; unpriced: number of the others. pull_request: its URL;
+    pull_number: its number, known as soon as it is open. verdict: of the change's verification, ""
+    without a change. issue_url: of the issue or pull request.
     """
 
     __tablename__ = "resolver_runs"
@@ -63,25 +50,17 @@ class IndexedRun(_ServerRow):
     number: Mapped[int | None]
     subject: Mapped[int | None]
     title: Mapped[str] = mapped_column(Text)
-    requester: Mapped[str] = mapped_column(String(200), index=True)
-    kind: Mapped[str] = mapped_column(String(40))
+    person: Mapped[str] = mapped_column(String(200), index=True)
     command: Mapped[str] = mapped_column(String(40))
     state: Mapped[str] = mapped_column(String(40), index=True)
-    day: Mapped[str] = mapped_column(String(10), index=True)
+    month: Mapped[str] = mapped_column(String(7), index=True)
     started: Mapped[float]
     ended: Mapped[float | None] = mapped_column(default=None)
-    stage: Mapped[str] = mapped_column(String(40), default="")
     reason: Mapped[str] = mapped_column(Text, default="")
-    cause: Mapped[str] = mapped_column(String(60), default="")
-    model: Mapped[str] = mapped_column(String(300), default="")
     cost: Mapped[float] = mapped_column(default=0.0)
     unpriced: Mapped[int] = mapped_column(default=0)
-    tokens_in: Mapped[int] = mapped_column(default=0)
-    tokens_out: Mapped[int] = mapped_column(default=0)
-    branch: Mapped[str] = mapped_column(Text, default="")
     pull_request: Mapped[str] = mapped_column(Text, default="")
     pull_number: Mapped[int | None] = mapped_column(default=None)
-    executor: Mapped[str] = mapped_column(String(200), default="")
     verdict: Mapped[str] = mapped_column(String(40), default="")
     issue_url: Mapped[str] = mapped_column(Text, default="")
 
@@ -108,21 +87,28 @@ DEFERRED = "deferred"
 ACTIVE = frozenset({RunState.RUNNING.value, DEFERRED})
 """The states of a run that has not ended."""
 
+SUCCESSES = frozenset(
+    {
+        RunState.FINISHED.value,
+        RunState.AWAITING_USER_INPUT.value,
+        RunState.AWAITING_CONFIRMATION.value,
+    }
+)
+"""The final states that are not failures."""
+
 
 @dataclass(frozen=True)
 class RunFilter:
     """Restricts the runs that are listed. None restricts nothing.
 
-    month: YYYY-MM. min_cost: US dollars. repositories: only these, in lower case, are visible to
-    the reader.
+    repositories: only these, in lower case, are visible to the reader. month: YYYY-MM.
     """
 
+    repositories: frozenset[str]
     repository: str | None = None
+    person: str | None = None
     state: str | None = None
-    requester: str | None = None
-    min_cost: float = 0.0
     month: str | None = None
-    repositories: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -134,8 +120,6 @@ class RunTotals:
     failed: int
     cost: float
     unpriced: int
-    tokens_in: int
-    tokens_out: int
 
 
 class RunIndex:
@@ -150,18 +134,21 @@ class RunIndex:
 
     def put(self, run: str, trigger: Trigger, changes: Mapping[str, Any]) -> None:
         """Write values into the row of a run, which is created if there is none."""
-        row = {**asdict(self._new_row(run, trigger)), **changes}
+        now, title = self._now(), trigger.snapshot.title if trigger.snapshot else ""
+        new = IndexedRun(
+            run=run,
+            repository=trigger.repository.lower(),
+            number=trigger.number,
+            subject=trigger.subject,
+            title=title[:MAX_TITLE_LENGTH],
+            person=trigger.actor.login.lower(),
+            command=trigger.command.value,
+            state=RunState.RUNNING.value,
+            month=f"{now:%Y-%m}",
+            started=now.timestamp(),
+        )
         with self._database.writing() as connection:
-            upsert(connection, RUNS, row, changes)
-
-    def record_run(self, run: str, trigger: Trigger) -> None:
-        """Record that the run works for the conversation of its trigger."""
-        # A row from before an outage may be of a trigger whose issue was not known yet.
-        self.put(run, trigger, {"number": trigger.number, "subject": trigger.subject})
-
-    def record_pull_request(self, run: str, trigger: Trigger, number: int) -> None:
-        """Record the pull request that the run opened, so that comments on it find the run."""
-        self.put(run, trigger, {"pull_number": number})
+            upsert(connection, RUNS, {**asdict(new), **changes}, changes)
 
     def record_stop(self, trigger: Trigger) -> None:
         """Record that everything that was asked for before this request is to stop."""
@@ -220,59 +207,23 @@ class RunIndex:
             rows = connection.execute(query.order_by(RUNS.c.run.desc()).limit(limit)).all()
         return [IndexedRun(**row._mapping) for row in rows]
 
-    def repositories(self, limit: int) -> list[str]:
-        """Return the repositories that have runs, in lower case."""
-        query = select(RUNS.c.repository).distinct().order_by(RUNS.c.repository).limit(limit)
-        with self._database.reading() as connection:
-            return list(connection.scalars(query))
-
-    def total(self, run_filter: RunFilter) -> RunTotals:
-        """Return the sums over all runs."""
-        with self._database.reading() as connection:
-            return RunTotals("all", *connection.execute(_sums(run_filter)).one())
-
     def totals_by(self, column: str, run_filter: RunFilter, limit: int) -> list[RunTotals]:
         """Return the sums for each value of a column, the highest cost first; by month, the newest
-        first. column: "repository", "requester" or "month"."""
-        month = func.substr(RUNS.c.day, 1, 7)
-        key: ColumnElement[str] = month if column == "month" else RUNS.c[column]
-        order = month.desc() if column == "month" else func.sum(RUNS.c.cost).desc()
-        query = _sums(run_filter, key).group_by(key).order_by(order, key).limit(limit)
-        with self._database.reading() as connection:
-            return [RunTotals(*row) for row in connection.execute(query)]
-
-    def failures(self, run_filter: RunFilter, limit: int) -> list[tuple[str, int]]:
-        """Return the causes of failures with the number of runs, the most frequent first."""
-        number = func.count()
+        first. column: "repository", "person" or "month"."""
+        key, cost = RUNS.c[column], func.sum(RUNS.c.cost)
+        failed = func.count().filter(RUNS.c.state.not_in(SUCCESSES | ACTIVE))
         query = (
-            select(RUNS.c.cause, number)
-            .where(RUNS.c.cause != "", *_conditions(run_filter))
-            .group_by(RUNS.c.cause)
-            .order_by(number.desc(), RUNS.c.cause)
-            .limit(limit)
+            select(key, func.count(), failed, cost, func.sum(RUNS.c.unpriced))
+            .where(*_conditions(run_filter))
+            .group_by(key)
+            .order_by(key.desc() if column == "month" else cost.desc(), key)
         )
         with self._database.reading() as connection:
-            return [(cause, count) for cause, count in connection.execute(query)]
+            return [RunTotals(*row) for row in connection.execute(query.limit(limit))]
 
     def close(self) -> None:
         """Close all connections."""
         self._database.close()
-
-    def _new_row(self, run: str, trigger: Trigger) -> IndexedRun:
-        now, title = self._now(), trigger.snapshot.title if trigger.snapshot else ""
-        return IndexedRun(
-            run=run,
-            repository=trigger.repository.lower(),
-            number=trigger.number,
-            subject=trigger.subject,
-            title=title[:MAX_TITLE_LENGTH],
-            requester=trigger.actor.login.lower(),
-            kind=trigger.kind.value,
-            command=trigger.command.value,
-            state=RunState.RUNNING.value,
-            day=f"{now.astimezone(UTC):%Y-%m-%d}",
-            started=now.timestamp(),
-        )
 
 
 @dataclass(frozen=True)
@@ -302,26 +253,11 @@ def _conversation(trigger: Trigger) -> str:
 
 
 def _conditions(run_filter: RunFilter) -> list[ColumnElement[bool]]:
-    columns = RUNS.c
-    conditions: list[ColumnElement[bool]] = []
-    if run_filter.repository:
-        conditions.append(columns.repository == run_filter.repository.lower())
-    if run_filter.state:
-        conditions.append(columns.state == run_filter.state)
-    if run_filter.requester:
-        conditions.append(columns.requester == run_filter.requester.lower())
-    if run_filter.min_cost > 0:
-        conditions.append(columns.cost >= run_filter.min_cost)
-    if run_filter.month:
-        conditions.append(func.substr(columns.day, 1, 7) == run_filter.month)
-    if run_filter.repositories is not None:
-        conditions.append(columns.repository.in_(sorted(run_filter.repositories)))
-    return conditions
-
-
-def _sums(run_filter: RunFilter, *keys: ColumnElement[str]) -> Select[*tuple[Any, ...]]:
-    columns = RUNS.c
-    failed = func.count().filter(columns.cause != "")
-    sums = (columns.cost, columns.unpriced, columns.tokens_in, columns.tokens_out)
-    totals = (func.coalesce(func.sum(column), 0) for column in sums)
-    return select(*keys, func.count(), failed, *totals).where(*_conditions(run_filter))
+    wanted = {
+        "repository": run_filter.repository,
+        "person": run_filter.person,
+        "state": run_filter.state,
+        "month": run_filter.month,
+    }
+    visible = RUNS.c.repository.in_(sorted(run_filter.repositories))
+    return [visible, *(RUNS.c[name] == value for name, value in wanted.items() if value)]

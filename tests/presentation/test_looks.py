@@ -10,7 +10,7 @@ from typing import Any, Literal
 import pytest
 from playwright.sync_api import Browser, Page
 
-from resolver.entrypoints.webhook.run_lists import ListReader, RunLists
+from resolver.entrypoints.webhook.run_lists import RunLists
 from resolver.storage.database import parse_database_url
 from resolver.storage.run_index import RunFilter, RunIndex
 from resolver.trace.html import LiveStream, RunControls, render_html
@@ -85,17 +85,16 @@ def run_lists(folder: Path) -> tuple[str, str]:
     """Return the list of runs and the costs, with long names and runs of all kinds."""
     index = RunIndex(parse_database_url(f"sqlite:///{folder}/resolver.db"))
     name = "an-organization-with-a-long-name/a-repository-with-a-name-that-is-long-for-a-phone"
-    states = {"finished": "", "running": "", "error": "provider_down", "deferred": "forge_down"}
-    for number, (state, cause) in enumerate(states.items()):
+    for number, state in enumerate(("finished", "running", "error", "deferred")):
         changes = {
             "repository": name, "number": number, "title": "parse_date crashes " * 8,
-            "requester": "somebody-with-a-long-login", "state": state, "cause": cause,
-            "reason": "no answer " * 9 if cause else "", "cost": 12.345,
+            "person": "somebody-with-a-long-login", "state": state, "reason": "no answer " * 9,
+            "cost": 12.345,
         }  # fmt: skip
         index.put(f"20260304-09300{number}-0a1b2c", trigger_at(0, 1), changes)
-    lists, reader = RunLists(index, "secret", ""), ListReader(login="octocat")
+    lists, wanted = RunLists(index, ""), RunFilter(frozenset({name}))
     try:
-        return lists.render_runs(reader, RunFilter()), lists.render_costs(reader, RunFilter())
+        return lists.render_runs("octocat", wanted), lists.render_costs("octocat", wanted)
     finally:
         index.close()
 

@@ -73,7 +73,7 @@ def on_a_server(index: RunIndex, folder: Path) -> Kept:
         stored_runs.write_run(
             store, run, sample.numbered([sample.started(), sample.reply(text)]), ended=True
         )
-        index.record_run(run, started_on(issue))
+        index.put(run, started_on(issue), {})
 
     return Kept(IndexedRunStore(REPOSITORY.upper(), index, store, folder), keep)
 

@@ -31,14 +31,14 @@ def index(folder: Path) -> RunIndex:
 def test_runs_are_remembered_in_order_and_once(tmp_path: Path) -> None:
     runs = index(tmp_path)
     for run in ("b", "a", "b"):
-        runs.record_run(run, trigger_at(0, 1))
+        runs.put(run, trigger_at(0, 1), {})
     assert index(tmp_path).runs_of("Octo/Calc", 7) == ["b", "a"]
 
 
 def test_the_issue_is_that_of_the_start_and_not_that_from_before_an_outage(tmp_path: Path) -> None:
     runs, trigger = index(tmp_path), trigger_at(0, 1)
     runs.put("a", trigger.model_copy(update={"number": None}), {"state": "deferred"})
-    runs.record_run("a", trigger)
+    runs.put("a", trigger, {"number": trigger.number, "subject": trigger.subject})
     assert runs.runs_of("octo/calc", 7) == ["a"]
 
 

@@ -163,7 +163,7 @@ def test_a_pull_request_counts_as_the_conversation_of_its_issue(scenario: Scenar
     github = scenario.forge.github
     github.commit("octo/calc", "agent/1-x", {"calc.py": "x = 1\n"})
     pull = github.create_pull("octo/calc", "agent/1-x", "Add x", "")
-    scenario.index.record_pull_request("run-1", scenario.request, pull.number)
+    scenario.index.put("run-1", scenario.request, {"pull_number": pull.number})
     asked = scenario.execute(scenario.comment("@agent continue: there is more", on=pull))
     assert asked is not None and (asked.number, asked.issue) == (pull.number, scenario.issue.number)
     control = scenario.start(asked)

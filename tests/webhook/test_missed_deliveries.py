@@ -5,30 +5,30 @@ from typing import Any
 
 import pytest
 
-from resolver.config.retries import RetryPolicy
 from resolver.config.settings import load_settings
-from resolver.entrypoints.webhook.missed_deliveries import FindSources, MissedDeliveries
+from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
 from resolver.errors import ForgeError
-from resolver.github.client.access import GitHubAccess
-from resolver.github.client.hook_deliveries import repository_hooks
 from resolver.github.client.resources import PAGE_SIZE
 from resolver.runs.wiring.sandbox import ForgeTokens
 from resolver.storage.database import DatabaseError
 from tests.parts.github import GitHubServer
-from tests.parts.github_server.state import App, Hook
 
 NAME = "octo/calc"
-HOOK_URL = "https://agent.example/webhook"
 
 
 class Scenario:
-    """A webhook, the server that looks for what it missed, and what that has taken in."""
+    """The App's webhook, the server that looks for what it missed, and what that has taken in."""
 
-    def __init__(self, github: GitHubServer, sources: FindSources, hook: App | Hook):
-        self.github, self.hook = github, hook
+    def __init__(self, github: GitHubServer):
+        self.github, self.hook = github, github.add_app("our-agent", NAME)
         self.taken: list[tuple[str, str, Any]] = []
         self.broken = False
-        self.missed = MissedDeliveries(sources, self._accept, github.world.now)
+        settings = load_settings(
+            {"app_id": str(self.hook.id), "app_private_key": self.hook.private_key},
+            {"GITHUB_API_URL": github.api_url},
+        )
+        source = ForgeTokens(now=github.world.now).app(settings).deliveries()
+        self.missed = MissedDeliveries(lambda: source, self._accept, github.world.now)
 
     def _accept(self, delivery: str, event: str, payload: dict[str, Any]) -> str:
         if self.broken:
@@ -46,33 +46,10 @@ class Scenario:
         return [guid for guid, _, _ in self.taken]
 
 
-def app_sources(github: GitHubServer) -> tuple[FindSources, App]:
-    app = github.add_app("our-agent", NAME)
-    settings = load_settings(
-        {"app_id": str(app.id), "app_private_key": app.private_key},
-        {"GITHUB_API_URL": github.api_url},
-    )
-    tokens = ForgeTokens(now=github.world.now)
-    return lambda: [tokens.app(settings).deliveries()], app
-
-
-def hook_sources(github: GitHubServer) -> tuple[FindSources, Hook]:
-    github.add_user("mona")
-    github.grant("mona", NAME, "admin")
-    other = github.add_hook(NAME, "https://another.example/webhook")
-    github.note_delivery(other, "other", {"action": "created", "n": 0}, 0)
-    hook = github.add_hook(NAME, HOOK_URL)
-    access = GitHubAccess(
-        github.token_for("mona"), github.api_url, retries=RetryPolicy(first_wait_seconds=0.0)
-    )
-    return lambda: repository_hooks(access, NAME, HOOK_URL), hook
-
-
-@pytest.fixture(params=["app", "hook"])
-def scenario(request: pytest.FixtureRequest, github: GitHubServer) -> Scenario:
+@pytest.fixture
+def scenario(github: GitHubServer) -> Scenario:
     github.create_repository(NAME, {"a.txt": "one\n"})
-    sources, hook = (app_sources if request.param == "app" else hook_sources)(github)
-    return Scenario(github, sources, hook)
+    return Scenario(github)
 
 
 def test_what_failed_is_taken_in_oldest_first_and_what_arrived_is_not(scenario: Scenario) -> None:

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from obstore.store import MemoryStore
+from pydantic import SecretStr
 
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.errors import Cause, QuotaReached, ResolverError
 from resolver.events.lifecycle import Resumed
@@ -392,13 +392,10 @@ def test_the_pull_request_of_a_run_leads_to_its_conversation_before_the_final_co
     assert known == [scenario.issue.number]
 
 
-def test_a_run_has_a_page_only_if_the_server_has_a_public_address(scenario: Scenario) -> None:
-    scenario.runner(GITHUB_WEBHOOK_SECRET="hook").execute(started(scenario.trigger))
-    assert "/runs/" not in scenario.comment()
-    issue, trigger = scenario.request()
-    public = {"RESOLVER_PUBLIC_URL": "https://r.example.org", "GITHUB_WEBHOOK_SECRET": "hook"}
-    scenario.runner(**public).execute(started(trigger))
-    without, page = [request.page for request in scenario.stage.requests]
-    assert without == ""
-    assert page == page_url("https://r.example.org", "hook", run_of(trigger))
-    assert f"[Log of the run]({page})" in scenario.comment(issue)
+def test_a_run_has_a_page_only_if_people_can_log_in(scenario: Scenario) -> None:
+    public = {"RESOLVER_PUBLIC_URL": "https://r.example.org"}
+    runner = scenario.runner(**public, RESOLVER_APP_CLIENT_SECRET="client-secret")
+    settings = runner.settings()
+    with_app = settings.model_copy(update={"app_id": "7", "app_private_key": SecretStr("key")})
+    assert runner._page_of("1", with_app) == "https://r.example.org/runs/1"
+    assert runner._page_of("1", settings) == scenario.runner(**public)._page_of("1", with_app) == ""

@@ -79,7 +79,7 @@ class Stores:
                     values,
                 )
         write_run(self.store, run, [Think(id=0, content="a")], ended=True)
-        self.index.record_run(run, asked.trigger)
+        self.index.put(run, asked.trigger, {})
         entry = ended(int(run[-6:], 16) % 10**6, at=self.time)
         self.table.change(repository, self.time, lambda ledger: (ledger.with_run(entry), None))
         return run

@@ -64,8 +64,7 @@ def test_files_and_keys_of_one_repository_are_not_those_of_another(
     with tempfile.TemporaryDirectory(dir=folder) as name:
         url = parse_database_url(f"sqlite:///{name}/resolver.db")
         index = RunIndex(url)
-        index.record_run("run-1", request(ours, number))
-        index.record_pull_request("run-1", request(ours, number), 90)
+        index.put("run-1", request(ours, number), {"pull_number": 90})
         index.record_stop(request(ours, number, Command.STOP, seconds=5))
         for issue in (number, other, 90):
             trigger = request(theirs, issue)

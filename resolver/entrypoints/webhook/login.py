@@ -14,7 +14,7 @@ import logging
 import re
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
@@ -29,7 +29,7 @@ from starlette.middleware.sessions import SessionMiddleware
 
 from resolver.config.server_variables import read_server_variables
 from resolver.config.settings import Settings
-from resolver.entrypoints.webhook.page_responses import site_headers
+from resolver.entrypoints.webhook.page_responses import page_headers
 from resolver.errors import ForgeError
 from resolver.github.client.access import check_repository
 from resolver.runs.wiring.sandbox import RunHost
@@ -57,8 +57,8 @@ _PATH = re.compile(r"/(?:costs|runs/[0-9]{8}-[0-9]{6}-[0-9a-f]{6})?", re.ASCII)
 """The pages that a login leads to. Everything else could be another site."""
 
 
-class SessionEnded(Exception):
-    """GitHub no longer accepts the token of a session: the person has to log in again."""
+class LoginNeeded(Exception):
+    """Nobody has logged in, or GitHub no longer accepts the token of the session."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Person:
 
 class GitHubUsers:
     """Asks GitHub about people who log in. Methods raise ForgeError if GitHub does not answer, and
-    SessionEnded if it does not accept the token.
+    LoginNeeded if it does not accept the token.
 
     client_id: returns the App's client id; may raise ForgeError. client_options: of the HTTP
     client, see `httpx2.AsyncClient`.
@@ -132,9 +132,8 @@ class GitHubUsers:
         found: frozenset[str] = await self._cached(person, "", ask)
         return found
 
-    async def level(self, person: Person, repository: str, is_fresh: bool = False) -> Level:
-        """Return what the person may do in the repository. is_fresh: True to ask GitHub in any
-        case, before something is done."""
+    async def level(self, person: Person, repository: str) -> Level:
+        """Return what the person may do in the repository."""
         name = check_repository(repository).lower()
 
         async def ask() -> Level:
@@ -142,8 +141,6 @@ class GitHubUsers:
             # GitHub redirects the old name of a repository that has moved.
             return _level(found) if str(found.get("full_name", "")).lower() == name else "none"
 
-        if is_fresh:
-            return await ask()
         level: Level = await self._cached(person, name, ask)
         return level
 
@@ -157,7 +154,7 @@ class GitHubUsers:
                 break
         return names
 
-    async def _cached(self, person: Person, about: str, ask: Callable[[], Any]) -> Any:
+    async def _cached(self, person: Person, about: str, ask: Callable[[], Awaitable[Any]]) -> Any:
         # The token itself is not kept.
         key = hashlib.sha256(person.token.encode()).hexdigest(), about
         until, value = self._cache.get(key, (0.0, None))
@@ -175,7 +172,7 @@ class GitHubUsers:
         try:
             response = await client.get(path, token=bearer)
             if response.status_code == 401:
-                raise SessionEnded
+                raise LoginNeeded
             # 301: the repository has moved; 403: an organization asks for its own login.
             if response.status_code in {301, 403, 404, 451}:
                 return {}
@@ -203,11 +200,7 @@ def open_users(settings: Settings, machine: RunHost) -> GitHubUsers | None:
         return None
 
     def client_id() -> str:
-        id = machine.tokens.app(settings).page().client_id
-        if not id:
-            what = "GitHub does not return the App's client id"
-            raise ForgeError(what, "update GitHub", "forge_down")
-        return id
+        return machine.tokens.app(settings).page().client_id
 
     server, api = settings.github_server_url, settings.github_api_url
     return GitHubUsers(server, api, client_id, secret.get_secret_value())
@@ -222,18 +215,14 @@ class PageLogin:
         self._secret = secret
         self._fernet = Fernet(base64.urlsafe_b64encode(self._key("tokens of sessions")))
 
-    def person(self, request: Request) -> Person | None:
-        """Return who sends the request; None if nobody has logged in."""
+    def require_person(self, request: Request) -> Person:
+        """Return who sends the request. Raises LoginNeeded if nobody has logged in."""
         session = request.session
         try:
             token = self._fernet.decrypt(session.get("token", ""), SESSION_SECONDS).decode()
         except InvalidToken:
-            return None
+            raise LoginNeeded from None
         return Person(session["login"], token, session["form_key"])
-
-    def login_url(self, path: str) -> str:
-        """Return the address that begins a login which leads to the path of a page."""
-        return f"{self.public_url}/login?{urlencode({'path': path})}"
 
     def add_to(self, app: FastAPI) -> None:
         """Add sessions and the routes to `app`."""
@@ -248,7 +237,7 @@ class PageLogin:
             same_site="lax",
             https_only=is_secure,
         )
-        app.add_exception_handler(SessionEnded, self._log_in_again)
+        app.add_exception_handler(LoginNeeded, self._log_in)
         app.add_api_route("/login", self._begin)
         app.add_api_route("/login/callback", self._finish)
         app.add_api_route("/logout", self._end, methods=["POST"])
@@ -264,7 +253,7 @@ class PageLogin:
         response: Response = await client.authorize_redirect(
             request, callback, allow_signup="false"
         )
-        response.headers.update(site_headers())
+        response.headers.update(page_headers())
         return response
 
     async def _finish(self, request: Request) -> Response:
@@ -275,7 +264,7 @@ class PageLogin:
             answer = await client.authorize_access_token(request)
             token = answer["access_token"]
             login = await self.users.login(token)
-        except (OAuthError, SessionEnded, KeyError):
+        except (OAuthError, LoginNeeded, KeyError):
             raise HTTPException(
                 403, "this login has expired or was not begun here; log in again"
             ) from None
@@ -289,14 +278,16 @@ class PageLogin:
             token=self._fernet.encrypt(token.encode()).decode(),
             form_key=secrets.token_urlsafe(24),
         )
-        return RedirectResponse(f"{self.public_url}{path}", 303, site_headers())
+        return RedirectResponse(f"{self.public_url}{path}", 303, page_headers())
 
     async def _end(self, request: Request) -> Response:
         """Ends the session. Other sites can't send this: browsers keep the cookie from them."""
         request.session.clear()
-        return RedirectResponse(f"{self.public_url}/", 303, site_headers())
+        return RedirectResponse(f"{self.public_url}/", 303, page_headers())
 
-    async def _log_in_again(self, request: Request, _: Exception) -> Response:
+    async def _log_in(self, request: Request, _: Exception) -> Response:
+        """Leads to the login, and from there back to the page of the request."""
         request.session.clear()
         path = request.url.path.removesuffix("/commands").removesuffix("/events")
-        return RedirectResponse(self.login_url(path), 303, site_headers())
+        address = f"{self.public_url}/login?{urlencode({'path': path})}"
+        return RedirectResponse(address, 303, page_headers())

@@ -1,4 +1,5 @@
-"""Processes deliveries that did not reach the server. GitHub does not repeat a failed delivery.
+"""Processes deliveries of the App's webhook that did not reach the server. GitHub does not repeat a
+failed delivery.
 
 At the start the delivery attempts of the last days are listed, and then those since the last poll.
 If all attempts of a delivery failed, its payload is read through GitHub's API and processed as
@@ -8,8 +9,8 @@ https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliv
 
 import logging
 import time
-from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 
 from resolver.entrypoints.webhook.webhook import HandleDelivery, is_identified
 from resolver.errors import ForgeError, ResolverError
@@ -20,8 +21,12 @@ from resolver.models.known_failures import OUTAGES
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
-POLL_INTERVAL_SECONDS = 300.0
+POLL_SECONDS = 300.0
 """Interval between two polls in seconds."""
+
+UNREACHABLE_POLL_SECONDS = 10.0
+"""The same for a server without a public URL: GitHub may not reach it, and all deliveries fail.
+GitHub allows an App some thousand requests an hour."""
 
 MAX_AGE = timedelta(days=3)
 """Time for which GitHub keeps deliveries."""
@@ -32,30 +37,26 @@ OVERLAP = timedelta(minutes=15)
 MAX_PAGES = 50
 """Maximum number of pages, of 100 attempts each, in one poll."""
 
-FindSources = Callable[[], Iterable[HookDeliveries]]
-"""Returns the webhooks that deliver to this server. Raises ForgeError."""
-
 
 class MissedDeliveries:
     """Polls for missed deliveries.
 
-    handle_delivery: processes a delivery, as the webhook does. interval: between two polls in
-    seconds. Several processes may poll, because a delivery is stored once.
+    find_source: returns the webhook that delivers to this server; may raise ForgeError.
+    handle_delivery: processes a delivery, as the webhook does. Several processes may poll, because
+    a delivery is stored once.
     """
 
     def __init__(
         self,
-        sources: FindSources,
+        find_source: Callable[[], HookDeliveries],
         handle_delivery: HandleDelivery,
         now: Clock = utc_now,
-        interval: float = POLL_INTERVAL_SECONDS,
     ) -> None:
-        self._processed_until: dict[str, datetime] = {}
-        self._sources, self._handle_delivery, self._now = sources, handle_delivery, now
-        self._interval = interval
+        self._find_source, self._handle_delivery, self._now = find_source, handle_delivery, now
+        self._processed_until = now() - MAX_AGE
 
-    def poll_forever(self) -> None:
-        """Poll at intervals. An error of GitHub or of the database is logged."""
+    def poll_forever(self, interval: float) -> None:
+        """Poll at intervals in seconds. An error of GitHub or of the database is logged once."""
         last_error = None
         while True:
             try:
@@ -67,19 +68,15 @@ class MissedDeliveries:
                         "missed deliveries could not be read from GitHub: %s", error.what
                     )
                 last_error = error.what
-            time.sleep(self._interval)
+            time.sleep(interval)
 
-    def poll(self) -> int:
-        """Process the missed deliveries and return their number.
+    def poll(self) -> None:
+        """Process the missed deliveries.
 
         Raises ForgeError and DatabaseError; the next poll then starts from the same time again.
         """
-        return sum(self._poll_source(source) for source in self._sources())
-
-    def _poll_source(self, source: HookDeliveries) -> int:
-        now = self._now()
-        oldest = now - MAX_AGE
-        since = max(self._processed_until.get(source.path, oldest) - OVERLAP, oldest)
+        now, source = self._now(), self._find_source()
+        since = max(self._processed_until - OVERLAP, now - MAX_AGE)
         attempts = list(source.attempts(since, MAX_PAGES))
         if len(attempts) >= MAX_PAGES * PAGE_SIZE:
             logger.warning("deliveries before %s are not checked", attempts[-1].delivered_at)
@@ -87,13 +84,11 @@ class MissedDeliveries:
         missed = {attempt.guid: attempt for attempt in attempts if attempt.guid not in received}
         # oldest first, the order in which they would have arrived
         for attempt in sorted(missed.values(), key=lambda attempt: attempt.delivered_at):
-            self._process_attempt(source, attempt)
-        self._processed_until[source.path] = now
-        return len(missed)
+            if is_identified(attempt.guid, attempt.event):
+                self._process_attempt(source, attempt)
+        self._processed_until = now
 
     def _process_attempt(self, source: HookDeliveries, attempt: HookDelivery) -> None:
-        if not is_identified(attempt.guid, attempt.event):
-            return
         try:
             payload = source.payload(attempt)
         except ForgeError as error:

@@ -28,7 +28,6 @@ from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
 from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.entrypoints.webhook.retention import RetentionTask
-from resolver.entrypoints.webhook.stored_app import with_stored_app
 from resolver.entrypoints.webhook.worker import (
     RequestIntake,
     Worker,
@@ -116,7 +115,6 @@ class ServerProcess:
             issued_tokens=self.machine.tokens.issued_tokens,
             outage_retry=timedelta(seconds=self.settings.pace.outage),
             on_result=self.metrics.count_run,
-            executor=self.executor.id,
             require_lease=require_lease,
         )
         self.intake = RequestIntake(self.queue, self.runs.acknowledge)
@@ -166,11 +164,8 @@ def run_worker_process(
 ) -> None:
     """Execute requests, without accepting deliveries, until a signal arrives. See `ServerProcess`
     for the arguments and errors.
-
-    The credentials of the App that `resolver serve` has stored are used if the worker's data folder
-    has them.
     """
-    worker = ServerProcess(with_stored_app(environment), options, process, is_worker=True)
+    worker = ServerProcess(environment, options, process, is_worker=True)
     worker.start()
     logger.info("works for %s, its runs are in %s", worker.database.url, worker.folder.path)
     worker.preload()

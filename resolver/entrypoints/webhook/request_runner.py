@@ -14,9 +14,8 @@ from resolver.config.settings import Settings, load_settings
 from resolver.config.temporary_directory import temporary_directory
 from resolver.entrypoints.http_server import logging_run
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
-from resolver.entrypoints.webhook.page_links import page_url
 from resolver.entrypoints.webhook.request_queue import QueuedRequest, retry_end
-from resolver.entrypoints.webhook.run_indexer import RunIndexer
+from resolver.entrypoints.webhook.run_indexer import is_deferred, row_of_result, row_of_stage
 from resolver.errors import LeaseLost, Refused, ResolverError, RunStopped
 from resolver.events.run_log import is_resumable
 from resolver.events.stream import Clock, utc_now
@@ -25,7 +24,7 @@ from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import Trigger
+from resolver.models.run import RunState, Trigger
 from resolver.runs.common import github_forge, open_host, run_id
 from resolver.runs.conversation.command_handler import (
     applies_to_run,
@@ -73,7 +72,7 @@ class RequestRunner:
 
     environment, options: sources of the settings, which are loaded again for each run.
     store: has the logs and files of all runs. A run works in a temporary folder.
-    index: the runs of each conversation. executor: id of this process, for the index.
+    index: the runs of each conversation.
     active_runs: the active runs, where comments find them.
     quota_table: the quotas and the cost of runs; with None they are kept in the repositories.
     issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
@@ -93,7 +92,6 @@ class RequestRunner:
     outage_retry: timedelta = timedelta(0)
     pipeline: Pipeline = run_pipeline
     on_result: Callable[[RunResult], None] = lambda _: None
-    executor: str | None = None
     require_lease: RequireLease | None = None
 
     def acknowledge(self, trigger: Trigger) -> None:
@@ -115,16 +113,17 @@ class RequestRunner:
         """Return the settings. file: those that the repository has itself."""
         return load_settings(self.options, self.environment, file)
 
-    @property
-    def _indexer(self) -> RunIndexer:
-        return RunIndexer(self.index, self.executor, self.now)
-
-    def _page_of(self, run: str) -> str:
+    def _page_of(self, run: str, settings: Settings) -> str:
         server = read_server_variables(self.environment)
-        secret, public_url = server.webhook_secret, server.public_url
-        if secret is None or not public_url:
-            return ""
-        return page_url(public_url, secret.get_secret_value(), run)
+        has_pages = server.public_url and server.app_client_secret and settings.has_app
+        return f"{server.public_url}/runs/{run}" if has_pages else ""
+
+    def _index(self, request: RunRequest, changes: Mapping[str, Any]) -> None:
+        """Write values into the row of the run. An index that can't be written ends no run."""
+        try:
+            self.index.put(request.run, request.trigger, changes)
+        except DatabaseError as error:
+            logger.warning("the index of runs can't be written: %s", error.what)
 
     def host(self) -> RunHost:
         """Return the description of this machine for one run, which gets tokens of its own."""
@@ -158,7 +157,7 @@ class RequestRunner:
 
             def observe(values: StageValues) -> None:
                 writer.try_to_save_files()
-                self._indexer.record_stage(values)
+                self._index(values.request, row_of_stage(values))
 
             request = RunRequest(
                 trigger,
@@ -169,7 +168,7 @@ class RequestRunner:
                 can_be_continued=True,
                 retry_until=retry_until if retry_until > self.now() else None,
                 quota_table=self.quota_table,
-                page=self._page_of(run),
+                page=self._page_of(run, settings),
                 log_copy=writer,
                 observe=observe,
             )
@@ -211,24 +210,25 @@ class RequestRunner:
     def _start_run(self, request: RunRequest, settings: Settings, forge: Forge) -> RequestResult:
         """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = request.trigger, request.run
-        self.index.record_run(run, trigger)
+        # A row from before an outage may be of a trigger whose issue was not known yet.
+        self.index.put(run, trigger, {"number": trigger.number, "subject": trigger.subject})
         try:
             request = self._with_earlier_work(request, settings)
         except (DatabaseError, LeaseLost):
             raise  # the request is repeated when the database is back, or in another process
         except ResolverError as error:
             request = replace(request, ended_by=error)
-        self._indexer.record_start(request)
+        self._index(request, {"state": RunState.RUNNING.value, "reason": "", "ended": None})
         result = self.pipeline(request, forge)
-        self._indexer.record_end(result)
+        self._index(request, row_of_result(result, self.now().timestamp()))
         self.on_result(result)
         pull = result.publication.pull_request
         if pull is not None and pull.number is not None:
-            self.index.record_pull_request(run, trigger, pull.number)
+            self.index.put(run, trigger, {"pull_number": pull.number})
         # An outage is raised instead of returned, so that the worker defers the request and repeats
         # it. Any other failure is a result: it was reported in the conversation, and the request is
         # done.
-        if result.outage and request.retry_until is not None:
+        if is_deferred(result):
             reason = result.failure.what if result.failure else "the model provider did not respond"
             raise ResolverError(f"run {run}: {reason}", cause=result.outage)
         _log_end(trigger, result)

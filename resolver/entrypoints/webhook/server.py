@@ -1,59 +1,60 @@
-"""The process of `resolver serve`: the webhook of the GitHub App."""
+"""The process of `resolver serve`: the webhook of the GitHub App, and its pages."""
 
 import gc
 import logging
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
 
 from resolver.config.server_variables import ServerVariables, read_server_variables
 from resolver.config.settings import Settings, load_settings
+from resolver.config.templates import render
 from resolver.entrypoints.http_server import (
     address_of,
     allow_open_files,
     listen,
+    log_to_stderr,
     server_settings,
 )
-from resolver.entrypoints.webhook.app_setup import delivery_poll_seconds, needs_app, run_app_setup
-from resolver.entrypoints.webhook.data_folder import DataFolder
 from resolver.entrypoints.webhook.health import ReadinessCheck
-from resolver.entrypoints.webhook.login import open_users
-from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
-from resolver.entrypoints.webhook.page_links import operator_url
+from resolver.entrypoints.webhook.login import PageLogin, open_users
+from resolver.entrypoints.webhook.missed_deliveries import (
+    POLL_SECONDS,
+    UNREACHABLE_POLL_SECONDS,
+    MissedDeliveries,
+)
+from resolver.entrypoints.webhook.page_responses import add_error_pages, page_headers
 from resolver.entrypoints.webhook.process import ProcessOptions, ServerProcess
 from resolver.entrypoints.webhook.request_queue import RequestState
-from resolver.entrypoints.webhook.site import add_site
-from resolver.entrypoints.webhook.stored_app import with_stored_app
+from resolver.entrypoints.webhook.run_lists import RunLists, add_run_lists
+from resolver.entrypoints.webhook.run_pages import RunPages, add_run_pages
 from resolver.entrypoints.webhook.webhook import HandleDelivery, create_webhook_app
 from resolver.entrypoints.webhook.worker import RequestIntake
-from resolver.errors import ForgeError, UsageError
+from resolver.errors import UsageError
 from resolver.events.stream import utc_now
-from resolver.github.client.access import FixedToken
-from resolver.github.client.hook_deliveries import HookDeliveries, repository_hooks
+from resolver.github.events.app_manifest import registration_form_url
 from resolver.github.events.dispatches import DispatchSource
 from resolver.github.events.permission import IgnoredEvent
-from resolver.runs.common import (
-    require_model,
-    trigger_for_target,
-)
-from resolver.runs.wiring.sandbox import RunHost, access_of
-from resolver.storage.run_index import RunIndex
+from resolver.runs.common import trigger_for_target
+from resolver.security.redaction import Redactor
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 MAX_CONNECTIONS = 4000
 """Maximum number of open connections; requests on further ones are answered with status 503."""
 
-MAX_REPOSITORIES = 100
-"""Maximum number of repositories whose webhooks are asked for missed deliveries."""
-
 DRAIN_SECONDS = 1
 """Time in seconds for responses in progress to finish when the server is stopped."""
+
+UNREACHABLE_SERVER = "https://resolver.invalid"
+"""Address in the webhook of an App whose server GitHub can't reach. The name never resolves
+(RFC 2606), so that nobody gets the deliveries; the server reads them from GitHub's list of failed
+ones."""
 
 
 def serve_webhook(
@@ -70,20 +71,25 @@ def serve_webhook(
 
     Raises UsageError if a setting, the address, the database or the data folder can't be used.
     """
-    environment, secret, listening = _prepare(environment, options, host, port)
+    settings, server = load_settings(options, environment), read_server_variables(environment)
+    is_new = not (settings.has_app or settings.github_token or server.webhook_secret)
+    secret = "" if is_new else _require_secret(server)
+    listening = listen(host, port)
+    if is_new:
+        _serve_setup_page(settings, server, listening)
+        return
     try:
         process = ServerProcess(environment, options, process_options)
     except BaseException:
         listening.close()
         raise
-    settings, machine = process.settings, process.machine
-    handle_delivery = _delivery_handler(settings, process.intake)
+    handle_delivery = _delivery_handler(process.settings, process.intake)
     process.start()
-    public_url = process.variables.public_url
-    sources = partial(_delivery_sources, settings, machine, process.index, public_url)
-    interval = delivery_poll_seconds(settings, machine, public_url)
-    missed = MissedDeliveries(sources, handle_delivery, interval=interval)
-    process.threads.start("missed-deliveries", missed.poll_forever)
+    if process.settings.has_app:
+        app_of = partial(process.machine.tokens.app, process.settings)
+        missed = MissedDeliveries(lambda: app_of().deliveries(), handle_delivery)
+        interval = POLL_SECONDS if server.public_url else UNREACHABLE_POLL_SECONDS
+        process.threads.start("missed-deliveries", partial(missed.poll_forever, interval))
     app = _open_app(secret, handle_delivery, process)
     process.preload()
     logger.info("listening on http://%s/webhook", address_of(listening))
@@ -92,65 +98,44 @@ def serve_webhook(
     _serve(app, listening)
 
 
-def _prepare(
-    environment: Mapping[str, str], options: Mapping[str, Any], host: str, port: int
-) -> tuple[Mapping[str, str], str, socket.socket]:
-    """Return the environment with the App's credentials, the webhook's secret, and the listening
-    socket. Serves the setup page first if there is no App.
-
-    Raises UsageError.
-    """
-    environment = with_stored_app(environment)
-    settings = load_settings(options, environment)
-    server = read_server_variables(environment)
-    is_new = needs_app(settings, server)
-    if is_new:
-        # Nobody should create an App for a server that can't start afterwards.
-        require_model(settings)
-    secret = "" if is_new else _require_secret(server)
-    listening = listen(host, port)
-    if is_new:
-        folder = DataFolder(Path(server.data_dir))
-        run_app_setup(settings, server, folder.path, listening)
-        folder.close()
-        environment = with_stored_app(environment)
-        secret = _require_secret(read_server_variables(environment))
-    return environment, secret, listening
-
-
 def _open_app(secret: str, handle_delivery: HandleDelivery, process: ServerProcess) -> FastAPI:
-    """Return the web application: deliveries, probes, and pages if the server has a public URL."""
+    """Return the web application: deliveries, probes, and pages if people can log in."""
     check = ReadinessCheck(process.queue, process.folder.path, threads=process.threads)
-    count = process.metrics.count_delivery
-    app = create_webhook_app(secret, handle_delivery, check=check, count=count)
-    if public_url := process.variables.public_url:
-        users = open_users(process.settings, process.machine)
+    app = create_webhook_app(
+        secret, handle_delivery, check=check, count=process.metrics.count_delivery
+    )
+    public_url = process.variables.public_url
+    users = open_users(process.settings, process.machine)
+    if public_url and users:
+        login = PageLogin(users, public_url, secret)
+        login.add_to(app)
         waiting = partial(process.queue.recent, (RequestState.WAITING,))
-        store, enqueue = process.runs.store, process.intake.enqueue
-        add_site(app, public_url, secret, store, process.index, enqueue, users, waiting)
-        logger.info("runs are listed on %s", operator_url(public_url, secret))
+        add_run_lists(app, RunLists(process.index, public_url, waiting), login)
+        add_run_pages(app, RunPages(process.runs.store, login), process.intake.enqueue)
+        add_error_pages(app, public_url)
+        logger.info("runs are listed on %s", public_url)
     return app
 
 
-def _delivery_sources(
-    settings: Settings, machine: RunHost, index: RunIndex, public_url: str | None
-) -> Iterator[HookDeliveries]:
-    """Yield the webhooks that deliver to this server.
+def _serve_setup_page(
+    settings: Settings, server: ServerVariables, listening: socket.socket
+) -> None:
+    """Answer every request with the steps to a GitHub App, until a signal arrives."""
+    log_to_stderr(Redactor(settings.secrets))
+    logger.warning(
+        "this server has no GitHub App yet; http://%s/ says what to do", address_of(listening)
+    )
+    page = setup_page(settings.github_server_url, server.public_url)
+    uvicorn.Server(server_settings(page, MAX_CONNECTIONS)).run(sockets=[listening])
 
-    That is the App's webhook. Without an App, if the server's public URL is set, these are the
-    webhooks of the repositories that it has had requests from. Raises ForgeError.
-    """
-    if settings.has_app:
-        yield machine.tokens.app(settings).deliveries()
-    elif public_url and settings.github_token is not None:
-        access = access_of(settings, FixedToken(settings.github_token.get_secret_value()), True)
-        for repository in index.repositories(MAX_REPOSITORIES):
-            try:
-                yield from repository_hooks(access, repository, f"{public_url}/webhook")
-            except ForgeError as error:
-                if error.cause not in {"not_found", "permission"}:
-                    raise
-                logger.debug("%s", error.what)  # the token may not read the webhooks there
+
+def setup_page(github: str, public_url: str | None) -> HTMLResponse:
+    """Return the page with the steps to a GitHub App. github: address of the GitHub server."""
+    hook = f"{public_url or UNREACHABLE_SERVER}/webhook"
+    form = registration_form_url(github, None, "resolver", hook)
+    steps = render("init/app.txt.j2", form=form, hook=hook)
+    content = render("site/setup.html.j2", form=form, steps=steps)
+    return HTMLResponse(content, 503, headers=page_headers())
 
 
 def _delivery_handler(settings: Settings, intake: RequestIntake) -> HandleDelivery:

@@ -80,15 +80,6 @@ class _Account(ApiAnswer):
     login: str = ""
 
 
-class AppHook(ApiAnswer):
-    """The configuration of the App's webhook. GitHub returns an existing secret as asterisks."""
-
-    url: str = ""
-    content_type: str = "form"
-    insecure_ssl: str | float = "0"
-    secret: str | None = None
-
-
 class Installation(ApiAnswer):
     """An installation of the App. `permissions` are those that its owner granted."""
 
@@ -179,12 +170,6 @@ class AppAccess:
         with self._access.wrap_errors("read the page of the GitHub App", "the App's own key"):
             _, answer = self._requester.requestJsonAndCheck("GET", "/app")
             return AppPage.model_validate(answer)
-
-    def webhook(self) -> AppHook:
-        """Return the configuration of the App's webhook. Raises ForgeError."""
-        with self._access.wrap_errors("read the webhook of the GitHub App", "the App's own key"):
-            _, answer = self._requester.requestJsonAndCheck("GET", "/app/hook/config")
-            return AppHook.model_validate(answer)
 
     def deliveries(self) -> HookDeliveries:
         """Return the deliveries of the App's webhook."""

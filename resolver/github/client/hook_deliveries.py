@@ -46,19 +46,6 @@ class _Delivery(ApiAnswer):
     request: _Request
 
 
-class _HookConfig(ApiAnswer):
-    """The configuration of a webhook."""
-
-    url: str = ""
-
-
-class _Hook(ApiAnswer):
-    """A webhook."""
-
-    id: int
-    config: _HookConfig = _HookConfig()
-
-
 @dataclass(frozen=True)
 class HookDeliveries:
     """The deliveries of one webhook. `path` is the webhook's path in the REST API."""
@@ -89,12 +76,3 @@ class HookDeliveries:
     @property
     def _requester(self) -> Any:
         return self.access.requester()
-
-
-def repository_hooks(access: GitHubAccess, repository: str, url: str) -> list[HookDeliveries]:
-    """Return the repository's webhooks that deliver to `url`. Raises ForgeError."""
-    path = f"/repos/{repository}/hooks"
-    with access.wrap_errors(f"list the webhooks of {repository}", "webhooks: read"):
-        _, answer = access.requester().requestJsonAndCheck("GET", f"{path}?per_page=100")
-        hooks = [_Hook.model_validate(row) for row in answer]
-    return [HookDeliveries(access, f"{path}/{hook.id}") for hook in hooks if hook.config.url == url]

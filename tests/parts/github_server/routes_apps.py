@@ -6,12 +6,10 @@ from urllib.parse import urlencode
 
 from tests.parts.github_server import access
 from tests.parts.github_server import documents_core as core
-from tests.parts.github_server.access import ROLES, repository_of, role
 from tests.parts.github_server.exchange import REPO, ROUTES, Answer, ApiError, Call, not_found
 from tests.parts.github_server.state import (
     Account,
     App,
-    Hook,
     HookDelivery,
     Repository,
     Token,
@@ -29,28 +27,6 @@ def _app_of(call: Call) -> App:
 @ROUTES.add("GET /app")
 def get_app(call: Call) -> Answer:
     return Answer(200, core.app(call.site, _app_of(call)))
-
-
-@ROUTES.add("POST /app-manifests/{code}/conversions")
-def convert_manifest(call: Call) -> Answer:
-    """Each code is good once."""
-    app = call.world.manifest_codes.pop(call.at["code"], None)
-    if app is None:
-        raise not_found()
-    secrets = {
-        "client_id": app.client_id,
-        "client_secret": f"client-secret-{app.id}",
-        "webhook_secret": app.hook["secret"],
-        "pem": app.private_key,
-    }
-    return Answer(201, {**core.app(call.site, app), **secrets})
-
-
-@ROUTES.add("GET /app/hook/config")
-def get_hook(call: Call) -> Answer:
-    app = _app_of(call)
-    hidden = {"secret": "********"} if app.hook.get("secret") else {}
-    return Answer(200, {**app.hook, **hidden})
 
 
 def installation_id(world: World, app: App, owner: str) -> int:
@@ -152,20 +128,6 @@ def _app_deliveries(call: Call) -> list[HookDelivery]:
     return call.caller.app.deliveries
 
 
-def _hooks(call: Call) -> list[Hook]:
-    repository = repository_of(call)
-    if ROLES.index(role(call.caller.token, repository)) < ROLES.index("admin"):
-        raise not_found()
-    return repository.hooks
-
-
-def _hook_deliveries(call: Call) -> list[HookDelivery]:
-    found = [hook for hook in _hooks(call) if hook.id == call.number("hook_id")]
-    if not found:
-        raise not_found()
-    return found[0].deliveries
-
-
 def _item(delivery: HookDelivery) -> dict[str, Any]:
     return {
         "id": delivery.id,
@@ -196,20 +158,9 @@ def _whole(call: Call, deliveries: list[HookDelivery]) -> Answer:
     raise not_found()
 
 
-def _hook_document(hook: Hook) -> dict[str, Any]:
-    return {"id": hook.id, "active": True, "config": {"content_type": "json", "url": hook.url}}
-
-
 ROUTES.add("GET /app/hook/deliveries")(lambda call: _page(call, _app_deliveries(call)))
 ROUTES.add("GET /app/hook/deliveries/{delivery_id}")(
     lambda call: _whole(call, _app_deliveries(call))
-)
-ROUTES.add(f"GET {REPO}/hooks")(lambda call: call.page(_hooks(call), _hook_document))
-ROUTES.add(f"GET {REPO}/hooks/{{hook_id}}/deliveries")(
-    lambda call: _page(call, _hook_deliveries(call))
-)
-ROUTES.add(f"GET {REPO}/hooks/{{hook_id}}/deliveries/{{delivery_id}}")(
-    lambda call: _whole(call, _hook_deliveries(call))
 )
 
 

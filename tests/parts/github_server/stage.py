@@ -32,7 +32,6 @@ from tests.parts.github_server.state import (
     App,
     CheckRun,
     Comment,
-    Hook,
     HookDelivery,
     Issue,
     Repository,
@@ -136,15 +135,9 @@ class Stage:
 
     # Repositories
 
-    def add_hook(self, repository: str, url: str) -> Hook:
-        """A webhook of the repository."""
-        made = Hook(next(self.world.ids), url)
-        self.repository(repository).hooks.append(made)
-        return made
-
     def note_delivery(
         self,
-        hook: App | Hook,
+        hook: App,
         guid: str,
         payload: dict[str, Any],
         status_code: int = 0,

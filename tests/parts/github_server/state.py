@@ -61,15 +61,6 @@ class HookDelivery:
 
 
 @dataclass
-class Hook:
-    """A webhook of a repository. deliveries: oldest first."""
-
-    id: int
-    url: str
-    deliveries: list[HookDelivery] = field(default_factory=list)
-
-
-@dataclass
 class App:
     """A GitHub App, installed once. The private key is PEM text."""
 
@@ -278,7 +269,6 @@ class Repository:
     check_runs: list[CheckRun] = field(default_factory=list)
     statuses: list[Status] = field(default_factory=list)
     pushes: list[Push] = field(default_factory=list)
-    hooks: list[Hook] = field(default_factory=list)
     workflow_token_writes: bool = False
     rules: list[tuple[str, str]] = field(default_factory=list)
     """Pattern of branches, and the type of a rule that holds there ("creation", ...)."""
@@ -322,8 +312,6 @@ class World:
         self.moved: dict[str, Repository] = {}
         """The repositories that were renamed or transferred, by their earlier names."""
         self.apps: dict[int, App] = {}
-        self.manifest_codes: dict[str, App] = {}
-        """The App that each code of the manifest flow stands for, until the code is used."""
         self.teams: dict[str, dict[str, str]] = {}
         """Of each ORG/TEAM the logins, with "active" or "pending"; all in small letters."""
         self.ids = count(randrange(1_000_001, 900_000_000, 100_000))
