@@ -9,15 +9,16 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+from resolver.code_index.answers import Definition
 from resolver.code_index.languages import language_of
-from resolver.code_index.source import Entity, read_source
+from resolver.code_index.source import read_source
 
 LANGUAGES = "Python,JavaScript,Go,Rust,C,C++"
 KINDS = {
     "alias", "class", "enum", "func", "function", "generator", "interface", "macro", "method",
     "struct", "trait", "type", "typedef", "union",
 }  # fmt: skip
-MAX_BYTES = 512 * 1024
+MAX_BYTES = 1024 * 1024
 
 
 def measure_recall(folder: Path) -> tuple[int, int]:
@@ -34,10 +35,10 @@ def measure_recall(folder: Path) -> tuple[int, int]:
     found = 0
     for path, expected in tags.items():
         language, content = language_of(path), Path(path).read_bytes()
-        entities: dict[str, list[Entity]] = defaultdict(list)
+        entities: dict[str, list[Definition]] = defaultdict(list)
         if language and len(content) < MAX_BYTES:
-            for entity in read_source(path, content, language).entities:
-                entities[entity.short_name].append(entity)
+            for entity in read_source(content, language).definitions:
+                entities[entity.name.rpartition(".")[2]].append(entity)
         found += sum(
             any(e.start - 3 <= tag["line"] <= e.end for e in entities[tag["name"]])
             for tag in expected

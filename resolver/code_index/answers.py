@@ -1,18 +1,56 @@
-"""The answers of the index, as the worker process sends them to the host."""
+"""What the index knows and answers: the facts about one file as the worker process sends them, and
+the answers to a search and to a walk over the graph."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
+
+
+class Definition(NamedTuple):
+    """A definition in a file. name: qualified within the file. start, end: lines, from 1."""
+
+    name: str
+    kind: str
+    start: int
+    end: int
+
+
+class SourceReference(NamedTuple):
+    """A reference to `name`. within: index of the innermost definition around it, -1 for none.
+    kind: calls or inherits."""
+
+    within: int
+    name: str
+    kind: str
+
+
+class SourceFile(NamedTuple):
+    """The facts about one file. complete: False if a limit left out part of it."""
+
+    definitions: tuple[Definition, ...] = ()
+    references: tuple[SourceReference, ...] = ()
+    complete: bool = True
 
 
 @dataclass(frozen=True)
-class DefinitionItem:
-    """A definition, a file or a directory. line: text of the first line of a definition."""
+class Entity:
+    """A definition, a file or a directory.
 
-    kind: str
+    id: the path, or path::Name. name: qualified within the file, None for a file and a directory.
+    start, end: first and last line, from 1. line: text of the first line of a definition.
+    """
+
     id: str
-    start: int
-    end: int
-    line: str | None
+    path: str
+    name: str | None
+    kind: str
+    start: int = 1
+    end: int = 1
+    line: str | None = None
+
+    @property
+    def short_name(self) -> str:
+        """The unqualified name."""
+        return (self.name or "").rpartition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -43,7 +81,7 @@ class TermResult:
 
     term: str
     how: Literal["code", "file", "named", "similar", "words"]
-    definitions: list[DefinitionItem]
+    definitions: list[Entity]
     more: int
     excerpts: list[CodeExcerpt]
 
@@ -58,7 +96,7 @@ class WalkStep:
 
     level: int
     edge: str
-    node: DefinitionItem
+    node: Entity
     guessed: bool
     again: bool
 
@@ -73,7 +111,7 @@ class WalkResult:
 
     start: str
     direction: str
-    node: DefinitionItem | None
+    node: Entity | None
     steps: list[WalkStep]
     cut: bool
     similar: list[str]

@@ -2,6 +2,8 @@
 
 The process keeps its open files, its memory and the clock. Code that takes it over through a fault
 in a parser can open no file and no socket, and start no other process.
+
+See https://docs.kernel.org/userspace-api/seccomp_filter.html
 """
 
 import errno
@@ -37,13 +39,14 @@ _ALLOWED_CALLS: Final = {
 """By machine: the number of its architecture in linux/audit.h and the allowed system calls."""
 
 
-def limit_resources(memory: int, seconds: int) -> None:
-    """Limit this process to that many bytes of address space and seconds of processor time."""
+def limit_resources(memory: int, output: int, seconds: int) -> None:
+    """Limit this process to that many bytes of address space and of a file that it writes, and to
+    seconds of processor time."""
     limits = {
         resource.RLIMIT_AS: memory,
+        resource.RLIMIT_FSIZE: output,
         resource.RLIMIT_CPU: seconds,
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: 0,
     }
     for limit, value in limits.items():
         _, hard_limit = resource.getrlimit(limit)
@@ -51,22 +54,14 @@ def limit_resources(memory: int, seconds: int) -> None:
         resource.setrlimit(limit, (effective_limit, effective_limit))
 
 
-def confine_process() -> bool:
+def confine_process() -> None:
     """Deny this process every system call that is not in `_ALLOWED_CALLS`, irrevocably.
 
-    Returns False if the kernel has no seccomp filters or the processor is unknown: then only the
-    limits of `limit_resources` apply. See https://docs.kernel.org/userspace-api/seccomp_filter.html
+    Raises OSError if the kernel has no seccomp filters, KeyError if the processor is unknown.
     """
-    machine = os.uname().machine
-    if machine not in _ALLOWED_CALLS:
-        return False
-    architecture, calls = _ALLOWED_CALLS[machine]
+    architecture, calls = _ALLOWED_CALLS[os.uname().machine]
     # The architecture is checked first, because the numbers of system calls depend on it. A denied
     # call fails with EPERM instead of killing the process, so that Python can report it.
     allowed = b"".join(when(NUMBER, call, return_action(ALLOW)) for call in calls)
     deny = return_action(ERROR | errno.EPERM)
-    try:
-        install_filter(when(ARCHITECTURE, architecture, allowed + deny) + deny)
-    except OSError:
-        return False
-    return True
+    install_filter(when(ARCHITECTURE, architecture, allowed + deny) + deny)

@@ -10,13 +10,8 @@ from typing import Final
 
 from tree_sitter import Node, Parser, Query, QueryCursor
 
+from resolver.code_index.answers import Definition, SourceFile, SourceReference
 from resolver.code_index.grammars import grammar_of
-
-MAX_DEFINITIONS = 50_000
-"""Maximum number of definitions, and of references, of one file."""
-
-MAX_DEPTH = 12
-"""Maximum nesting of definitions; deeper ones are left out."""
 
 _MAX_NAME_BYTES = 200
 _CHUNK_BYTES = 1024
@@ -32,7 +27,8 @@ _KINDS: Final = {
     "reference.call": "calls", "reference.class": "calls",
     "reference.implementation": "inherits",
 }  # fmt: skip
-"""Kinds of entities and references by the tags of a grammar; those with other tags are left out."""
+"""Kinds of definitions and references by the tags of a grammar; those with other tags are left out.
+"""
 
 _LEFT_OUT: Final = frozenset({"function_declarator", "declaration", "mod_item"})
 """Types of nodes that are left out: C's tags call mere declarations definitions, and a module of
@@ -43,54 +39,33 @@ _NEEDS_BODY: Final = frozenset({"enum_specifier", "struct_specifier", "class_spe
 
 
 @dataclass(frozen=True)
-class Entity:
-    """A definition, a file or a directory.
+class _Tag:
+    """A match of a query. kind: of a definition or a reference, None for a scope."""
 
-    name: qualified within the file, None for a file and a directory. start, end: first and last
-    line, from 1. is_repeated: True if it is not the first definition of that name in its file (an
-    overload, a branch, a setter).
-    """
-
-    path: str
-    name: str | None
-    kind: str
-    start: int
-    end: int
-    is_repeated: bool = False
-
-    @property
-    def id(self) -> str:
-        """The path, or path::Name. The line is added to a repeated definition."""
-        if self.name is None:
-            return self.path
-        return f"{self.path}::{self.name}" + (f"@{self.start}" if self.is_repeated else "")
-
-    @property
-    def short_name(self) -> str:
-        """The unqualified name."""
-        return (self.name or "").rpartition(".")[2]
-
-
-@dataclass(frozen=True)
-class SourceReference:
-    """A reference to `name` inside of the entity with the id `within`. kind: calls or inherits."""
-
-    within: str
+    node: Node
     name: str
-    kind: str
+    kind: str | None
+    is_reference: bool
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        return self.node.end_byte - self.node.start_byte, len(self.name)
 
 
 @dataclass(frozen=True)
-class SourceFile:
-    """The facts about one file. complete: False if a limit left out part of it."""
+class _Scope:
+    """A definition that is open at the present position. name: qualified. index: of the
+    definition."""
 
-    entities: tuple[Entity, ...] = ()
-    references: tuple[SourceReference, ...] = ()
-    complete: bool = True
+    end: int
+    name: str
+    kind: str | None
+    line: int
+    index: int
 
 
 def read_source(
-    path: str, content: bytes, language: str, is_late: Callable[[], bool] = lambda: False
+    content: bytes, language: str, is_late: Callable[[], bool] = lambda: False
 ) -> SourceFile:
     """Return the facts about a file.
 
@@ -104,12 +79,21 @@ def read_source(
         )
     except ValueError:  # tree-sitter raises this if the progress callback ends the parsing
         return SourceFile(complete=False)
-    reader = _Reader(path, content)
+    tags: dict[tuple[bool, int], _Tag] = {}
     for captures in _find_matches(tree.root_node, query, is_late):
-        reader.add_match(captures)
-    is_complete = reader.read()
-    references = tuple(dict.fromkeys(reader.references))
-    return SourceFile(tuple(reader.entities.values()), references, is_complete and not is_late())
+        tag = _read_match(captures, content)
+        if tag is None:
+            continue
+        # Of several definitions of one name, the longest includes decorators and owners. A base
+        # class may be tagged as a use of the class, too.
+        key = tag.is_reference, captures["name"][0].end_byte
+        other = tags.get(key)
+        is_better = (
+            tag.kind == "inherits" if tag.is_reference else other and tag.extent >= other.extent
+        )
+        if other is None or is_better:
+            tags[key] = tag
+    return _arrange(list(tags.values()), not is_late())
 
 
 def _find_matches(
@@ -135,109 +119,58 @@ def _find_matches(
             pending += reversed(node.named_children)
 
 
-@dataclass(frozen=True)
-class _Tag:
-    """A definition as a query found it. kind: as in `Entity`, None for a scope."""
-
-    node: Node
-    name: str
-    kind: str | None
-
-
-@dataclass(frozen=True)
-class _Scope:
-    """A definition that is open at the reader's position. name: with those around it."""
-
-    end: int
-    name: str
-    id: str
-    kind: str | None
-    line: int = 0
+def _read_match(captures: dict[str, list[Node]], content: bytes) -> _Tag | None:
+    """Return the definition or reference that a match of the query stands for, if any."""
+    label = next((label for label in captures if label in _KINDS), None)
+    if label is None or "name" not in captures:
+        return None
+    node, is_reference = captures[label][0], label.startswith("reference")
+    names = [_text(captures[part][0], content) for part in ("owner", "name") if part in captures]
+    name = ".".join(names).replace("::", ".").strip("'\"")
+    if not names[-1] or "\n" in name:
+        return None
+    if is_reference:
+        return _Tag(captures["name"][0], name, _KINDS[label], True)
+    has_body = node.type not in _NEEDS_BODY or node.child_by_field_name("body") is not None
+    return (
+        _Tag(node, name, _KINDS[label], False) if has_body and node.type not in _LEFT_OUT else None
+    )
 
 
-class _Reader:
-    """Puts the matches of a file's query into the order of the file and qualifies their names."""
+def _text(node: Node, content: bytes) -> str:
+    """Return the text of the node; an empty one if it is too long to be a name."""
+    if node.end_byte - node.start_byte > _MAX_NAME_BYTES:
+        return ""
+    return content[node.start_byte : node.end_byte].decode("utf-8", "replace").strip()
 
-    def __init__(self, path: str, content: bytes) -> None:
-        self._path = path
-        self._content = content
-        self._open_scopes = [_Scope(len(content) + 1, "", path, "file")]
-        self._first_starts: dict[str, int] = {}
-        self._tags: dict[int, _Tag] = {}
-        self._references: dict[int, tuple[str, str]] = {}
-        self.entities: dict[str, Entity] = {}
-        self.references: list[SourceReference] = []
 
-    def add_match(self, captures: dict[str, list[Node]]) -> None:
-        """Add what one match of the query found."""
-        label = next((label for label in captures if label in _KINDS), None)
-        if label is None or "name" not in captures:
-            return
-        name_node, node, kind = captures["name"][0], captures[label][0], _KINDS[label]
-        name = self._text(name_node).replace("::", ".").strip("'\"")
-        if not name or "\n" in name:
-            return
-        if label.startswith("reference"):
-            # a base class may be tagged as a use of the class, too
-            if kind == "inherits" or name_node.start_byte not in self._references:
-                self._references[name_node.start_byte] = (name, str(kind))
-            return
-        has_body = node.type not in _NEEDS_BODY or node.child_by_field_name("body") is not None
-        if node.type in _LEFT_OUT or not has_body:
-            return
-        if "owner" in captures:
-            name = f"{self._text(captures['owner'][0])}.{name}"
-        tag, other = _Tag(node, name, kind), self._tags.get(name_node.end_byte)
-        # of several tags of one name, the longest includes decorators and owners
-        if other is None or _extent(tag) >= _extent(other):
-            self._tags[name_node.end_byte] = tag
-
-    def read(self) -> bool:
-        """Read the added matches. Return False if some definitions were left out."""
-        tags = sorted(self._tags.values(), key=lambda t: (t.node.start_byte, -t.node.end_byte))
-        positions = sorted(self._references)
-        complete = max(len(tags), len(positions)) <= MAX_DEFINITIONS
-        events: list[tuple[int, _Tag | None]] = [(at, None) for at in positions[:MAX_DEFINITIONS]]
-        events += [(tag.node.start_byte, tag) for tag in tags[:MAX_DEFINITIONS]]
-        for start, tag in sorted(events, key=lambda event: event[0]):
-            while self._open_scopes[-1].end <= start:
-                self._open_scopes.pop()
-            if tag is None:
-                name, kind = self._references[start]
-                self.references.append(SourceReference(self._open_scopes[-1].id, name, kind))
-            elif len(self._open_scopes) > MAX_DEPTH:
-                complete = False
-            else:
-                self._define(tag)
-        return complete
-
-    def _define(self, tag: _Tag) -> None:
-        node, kind = tag.node, tag.kind
-        scope = self._open_scopes[0 if node.type.startswith("preproc") else -1]
+def _arrange(tags: list[_Tag], complete: bool) -> SourceFile:
+    """Return the tags in the order of the file, with qualified names."""
+    scopes = [_Scope(0, "", "file", 0, -1)]
+    definitions: list[Definition] = []
+    references: dict[SourceReference, None] = {}
+    for tag in sorted(
+        tags, key=lambda t: (t.node.start_byte, not t.is_reference, -t.node.end_byte)
+    ):
+        while len(scopes) > 1 and scopes[-1].end <= tag.node.start_byte:
+            scopes.pop()
+        node, kind, line = tag.node, tag.kind, int(tag.node.start_point[0]) + 1
+        scope = scopes[0 if node.type.startswith("preproc") else -1]
+        if tag.is_reference:
+            references[SourceReference(scope.index, tag.name, str(kind))] = None
+            continue
+        if scope.line == line and scope.name.rpartition(".")[2] == tag.name:
+            continue  # `send = function send() {}`
         name = f"{scope.name}.{tag.name}" if scope.name else tag.name
-        if kind is None:
-            self._open_scopes.append(_Scope(node.end_byte, name, f"{self._path}::{name}", None))
-            return
-        start = int(node.start_point[0]) + 1
-        if scope.line == start and scope.name.rpartition(".")[2] == tag.name:
-            return  # `send = function send() {}`
         if kind == "function" and ("." in tag.name or scope.kind in {"class", None}):
             kind = "method"
-        is_repeated = self._first_starts.setdefault(name, start) != start
-        entity = Entity(self._path, name, kind, start, _last_line(node), is_repeated)
-        self.entities.setdefault(entity.id, entity)
+        index = scope.index
+        if kind is not None:
+            index = len(definitions)
+            definitions.append(Definition(name, kind, line, _last_line(node)))
         if not node.type.startswith(("preproc", "type_definition")):
-            self._open_scopes.append(_Scope(node.end_byte, name, entity.id, kind, start))
-
-    def _text(self, node: Node) -> str:
-        """Return the text of the node; an empty one if it is too long to be a name."""
-        if node.end_byte - node.start_byte > _MAX_NAME_BYTES:
-            return ""
-        return self._content[node.start_byte : node.end_byte].decode("utf-8", "replace").strip()
-
-
-def _extent(tag: _Tag) -> tuple[int, int]:
-    return tag.node.end_byte - tag.node.start_byte, len(tag.name)
+            scopes.append(_Scope(node.end_byte, name, kind, line, index))
+    return SourceFile(tuple(definitions), tuple(references), complete)
 
 
 def _last_line(node: Node) -> int:

@@ -178,10 +178,8 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> Ex
         # end of the log.
         executor = rebuild(logged_events, runtime, log) if logged_events else runtime
         redact, recording = prepared.redactor.redact_text, request.recording
-        with (
-            open_mcp(settings, host.environment, recording, runtime, log, redact) as mcp,
-            CodeIndex(workspace.git, workspace.base) as index,
-        ):
+        index = CodeIndex(workspace.git, workspace.base)
+        with open_mcp(settings, host.environment, recording, runtime, log, redact) as mcp:
             parts = _AgentParts(request, opening, executor, runtime, log, mcp, index)
             outcome, patch, change = _work_once(parts)
             while feedback := _find_feedback(request, outcome, patch, change, log):

@@ -1,11 +1,12 @@
 """Small repositories in each language, and indexes of given files."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from resolver.code_index.codebase import CodeBase
-from resolver.code_index.index import DEFAULT_BOUNDS, CodeIndex, IndexBounds
+from resolver.code_index.index import CodeIndex, IndexBounds
+from resolver.code_index.languages import language_of
+from resolver.code_index.source import read_source
 from resolver.config.templates import render
 from resolver.git.git import HostGit
 from tests.parts.runs import git, make_checkout
@@ -64,30 +65,29 @@ REPOSITORIES: dict[str, dict[str, str]] = {
 }
 
 
-@dataclass(frozen=True)
 class Answers:
     """The answers of an index as an agent reads them."""
 
-    code: CodeBase | CodeIndex
+    def __init__(self, code: CodeBase) -> None:
+        self._code = code
 
     def search(self, terms: Sequence[str], below: str = "") -> str:
-        found = self.code.search(terms, below)
+        found = self._code.search(terms, below)
         return render("agent/code_found.md.j2", found=found, path=below).strip()
 
     def explore(
         self, starts: Sequence[str], directions: Sequence[str], depth: int, kinds: Sequence[str]
     ) -> str:
-        walks = self.code.explore(starts, directions, depth, kinds)
+        walks = self._code.explore(starts, directions, depth, kinds)
         return render("agent/code_walks.md.j2", walks=walks).strip()
 
 
-def codebase_of(files: Mapping[str, str]) -> Answers:
-    """Return the answers of an index of these files, built in this process."""
-    code = CodeBase()
-    for path, text in files.items():
-        assert code.add(path, text.encode(), lambda: False)
-    code.build()
-    return Answers(code)
+def codebase_of(files: Mapping[str, str | bytes]) -> Answers:
+    """Return the answers of an index of these files, parsed in this process."""
+    texts = {path: text.encode() if isinstance(text, str) else text for path, text in files.items()}
+    languages = {path: language for path in texts if (language := language_of(path))}
+    sources = {path: read_source(texts[path], language) for path, language in languages.items()}
+    return Answers(CodeBase(texts, sources))
 
 
 def commit_of(folder: Path, files: Mapping[str, str]) -> tuple[HostGit, str]:
@@ -103,7 +103,7 @@ def clone_of(folder: Path, checkout: Path) -> tuple[HostGit, str]:
 
 
 def index_of(
-    folder: Path, files: Mapping[str, str], bounds: IndexBounds = DEFAULT_BOUNDS
+    folder: Path, files: Mapping[str, str], bounds: IndexBounds | None = None
 ) -> CodeIndex:
-    """Return the index of a real commit of these files, not built yet; close it afterwards."""
+    """Return the index of a real commit of these files, not built yet."""
     return CodeIndex(*commit_of(folder, files), bounds)

@@ -8,8 +8,8 @@ import pytest
 TRY = """
 import os, socket, sys
 from resolver.code_index.confinement import confine_process, limit_resources
-limit_resources(500_000_000, 60)
-assert confine_process()
+limit_resources(500_000_000, 1_000_000, 60)
+confine_process()
 try:
     {attempt}
 except (OSError, MemoryError) as error:

@@ -10,7 +10,7 @@ from resolver.code_index.codebase import CodeBase
 from resolver.code_index.graph import Graph
 from resolver.code_index.languages import language_of
 from resolver.code_index.source import read_source
-from tests.code_index.scenario import Answers
+from tests.code_index.scenario import codebase_of
 
 NAMES = ("a.py", "a.js", "a.ts", "a.tsx", "a.go", "a.java", "a.rs", "a.c", "a.cpp", "a.rb")
 PIECES = (
@@ -43,9 +43,10 @@ HOSTILE = {
 @pytest.mark.parametrize(("path", "content"), HOSTILE.values(), ids=HOSTILE)
 def test_a_hostile_file_takes_bounded_time(path: str, content: bytes) -> None:
     start = time.process_time()
-    code = CodeBase()
-    code.add(path, content, lambda: time.process_time() - start > 2.0)
-    code.build()
+    source = read_source(
+        content, language_of(path) or "", lambda: time.process_time() - start > 2.0
+    )
+    code = CodeBase({path: content}, {path: source})
     code.search(["f", "a.py", "a.py:3", "f b", "zz"], "")
     code.explore([path, "f"], ["upstream", "downstream"], 5, [])
     assert time.process_time() - start < 20
@@ -54,12 +55,13 @@ def test_a_hostile_file_takes_bounded_time(path: str, content: bytes) -> None:
 @given(st.sampled_from(NAMES), st.lists(st.sampled_from(PIECES) | st.binary(max_size=8)))
 def test_any_bytes_give_a_consistent_graph(path: str, parts: list[bytes]) -> None:
     content = b"".join(parts)
-    source = read_source(path, content, language_of(path) or "")
+    source = read_source(content, language_of(path) or "")
     lines = content.split(b"\n")
-    graph = Graph({path: (source, len(lines))})
+    assert all(-1 <= reference.within < len(source.definitions) for reference in source.references)
+    graph = Graph({path: content}, {path: source})
     for node, entity in graph.entities.items():
         assert 1 <= entity.start <= entity.end <= max(1, len(lines))
-        assert all(edge.end in graph.entities for edge in graph.edges(node))
+        assert all(target in graph.entities for target, *_ in graph.edges(node))
         if entity.name and "�" not in entity.name:
             inside = b"\n".join(lines[entity.start - 1 : entity.end]).decode("utf-8", "replace")
             assert entity.short_name in inside
@@ -76,10 +78,6 @@ def test_any_bytes_give_a_consistent_graph(path: str, parts: list[bytes]) -> Non
     st.text(max_size=4),
 )
 def test_any_query_has_an_answer(files: dict[str, bytes], terms: list[str], below: str) -> None:
-    code = CodeBase()
-    for path, content in files.items():
-        code.add(path, content, lambda: False)
-    code.build()
-    answers = Answers(code)
+    answers = codebase_of(files)
     assert answers.search(terms, below).count("## ") >= len(terms)
     assert bool(answers.explore(terms, ["downstream"], 3, ["calls"])) == bool(terms)

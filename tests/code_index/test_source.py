@@ -2,16 +2,19 @@
 
 import pytest
 
+from resolver.code_index.answers import SourceFile
 from resolver.code_index.languages import language_of
-from resolver.code_index.source import SourceFile, read_source
+from resolver.code_index.source import read_source
 
 
 def read(path: str, text: str) -> SourceFile:
-    return read_source(path, text.encode(), language_of(path) or "")
+    return read_source(text.encode(), language_of(path) or "")
 
 
 def test_the_lines_of_a_definition_include_its_decorators() -> None:
-    entities = read("a.py", "import x\n\n@x.y\nclass A:\n    def f(self):\n        ...\n").entities
+    entities = read(
+        "a.py", "import x\n\n@x.y\nclass A:\n    def f(self):\n        ...\n"
+    ).definitions
     assert [(e.name, e.start, e.end) for e in entities] == [("A", 3, 6), ("A.f", 5, 6)]
 
 
@@ -75,20 +78,20 @@ def test_the_lines_of_a_definition_include_its_decorators() -> None:
 def test_definitions_are_qualified_by_their_containers(
     path: str, text: str, found: list[str]
 ) -> None:
-    assert [f"{e.kind} {e.name}" for e in read(path, text).entities] == found
+    assert [f"{e.kind} {e.name}" for e in read(path, text).definitions] == found
 
 
 def test_a_file_with_a_syntax_error_keeps_its_readable_parts() -> None:
     source = read("a.py", "def f():\n    return (\n\ndef g(): ...\n")
-    assert {"f", "g"} & {entity.name for entity in source.entities}
+    assert {"f", "g"} & {definition.name for definition in source.definitions}
 
 
 def test_windows_line_ends_count_as_one_line() -> None:
     source = read("a.py", "x = 1\r\n\r\ndef f():\r\n    pass\r\n")
-    assert [(e.start, e.end) for e in source.entities] == [(3, 4)]
+    assert [(e.start, e.end) for e in source.definitions] == [(3, 4)]
 
 
 def test_parsing_stops_at_its_deadline() -> None:
     content = b"a<" * 200_000
-    source = read_source("a.cpp", content, "c++", lambda: True)
-    assert not source.complete and not source.entities
+    source = read_source(content, "c++", lambda: True)
+    assert not source.complete and not source.definitions
