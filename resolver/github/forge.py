@@ -90,7 +90,7 @@ class Forge(Protocol):
     def permission(self, login: str) -> str:
         """Return the permission of `login`.
 
-        It is "admin", "maintain", "write", "triage", "read" or "none".
+        It is "admin", "write", "read" or "none".
         """
         ...
 

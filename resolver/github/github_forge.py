@@ -13,14 +13,11 @@ from github.Issue import Issue
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
+from resolver.errors import ForgeError
 from resolver.github.client import accounts
 from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.client.requester import repository_at
-from resolver.github.client.resources import (
-    PolledReader,
-    markdown_files,
-    requested_at,
-)
+from resolver.github.client.resources import PolledReader, markdown_files
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
 from resolver.github.comments import check_run, find_or_create
 from resolver.github.comments import open_pull_request as opening
@@ -91,7 +88,7 @@ class GitHubForge:
 
     def permission(self, login: str) -> str:
         with self._access.wrap_errors(f"read the permission of {login}", "metadata: read"):
-            return accounts.permission_level(self._repository, login)
+            return self._repository.get_collaborator_permission(login)
 
     def is_member(self, team: str, login: str) -> bool:
         with self._access.wrap_errors(f"read who is in {team}", "members: read"):
@@ -166,8 +163,19 @@ class GitHubForge:
             return issue.raw_data.get("pull_request") is not None
 
     def requested_at(self, run: str) -> datetime | None:
-        """Return when a workflow run was requested, None if the token may not read that."""
-        return requested_at(self._access, self._repository, run)
+        """Return when a workflow run was requested, None if the token may not read that.
+
+        The time is the same for every attempt of the run. The job itself begins later: it may wait
+        for a runner and for other jobs. `run` is the value of GITHUB_RUN_ID.
+        """
+        if not run.isdecimal():
+            return None
+        try:
+            with self._access.wrap_errors("read when the workflow was started", "actions: read"):
+                return self._repository.get_workflow_run(int(run)).created_at
+        except ForgeError as error:
+            logger.info("the time of the request is not known: %s", error)
+            return None
 
     def recent_comments(self, number: int) -> Sequence[IssueComment]:
         return recent_comments(self._access.with_short_timeouts(), self._name, number)
@@ -254,7 +262,9 @@ class GitHubForge:
 
     def progress_writer(self) -> RunComments:
         # The login is known by now, from the search for what an earlier run published.
-        hasty_access = self._access.with_short_timeouts(self.whoami(), pause_between_writes=0.0)
+        hasty_access = self._access.with_short_timeouts(
+            bot_login=self.whoami(), pause_between_writes=0.0
+        )
         repository = GitHubForge(hasty_access, self._name)._repository
         listed = self._started.own_comments(repository, self.whoami())
         return RunComments(hasty_access, repository, self.whoami(), listed)

@@ -6,7 +6,7 @@ import pytest
 
 from resolver.config.retries import RetryPolicy
 from resolver.errors import ForgeError
-from resolver.github.client.access import GitHubAccess
+from resolver.github.client.access import FixedToken, GitHubAccess
 from resolver.github.client.failures import ServerFailure
 from resolver.github.client.resources import query_graphql
 from resolver.github.github_forge import GitHubForge
@@ -32,7 +32,7 @@ def access(github: GitHubServer, token: str, **changes: object) -> GitHubAccess:
         "pause_between_writes": 0.0,
         **changes,
     }
-    return GitHubAccess(token, **values)  # type: ignore[arg-type]
+    return GitHubAccess(FixedToken(token), **values)  # type: ignore[arg-type]
 
 
 def branches(github: GitHubServer, token: str, **changes: object) -> set[str]:

@@ -101,24 +101,6 @@ def test_a_token_is_renewed_before_it_ends(
     assert {request.status for request in github.requests} <= {200, 201}
 
 
-def test_the_older_token_is_used_if_no_new_one_can_be_issued(
-    github: GitHubServer, app: App, tokens: ForgeTokens
-) -> None:
-    source = source_of(tokens, settings_for(github, app), NAME)
-    first = source.token()
-    github.advance(46 * 60)
-    github.fail_next("POST", "/access_tokens$", 422, times=2)
-    assert (source.token(), source.token(), issued_count(github)) == (first, first, 2)
-    github.advance(61)
-    assert (source.token(), issued_count(github)) == (first, 3), "tried again, in vain"
-    github.advance(61)
-    assert source.token() != first
-    github.advance(59 * 60)
-    github.fail_next("POST", "/access_tokens$", 422)
-    with pytest.raises(ForgeError, match="could not get a token"):
-        source.token()
-
-
 def test_a_token_is_registered_for_redaction_before_use(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from resolver.errors import ForgeError, ModelError, Refused
-from resolver.github.client.access import GitHubAccess
+from resolver.github.client.access import FixedToken, GitHubAccess
 from resolver.github.comments.report import Report, failure_from_error
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markers import Ending, answer_marker, refusal_marker, run_marker
@@ -267,7 +267,7 @@ def test_a_response_that_is_not_githubs_is_reported(
 
 
 def test_an_unreachable_server_is_reported() -> None:
-    access = GitHubAccess(token="t", api_url="http://127.0.0.1:9", attempts=0)
+    access = GitHubAccess(FixedToken("t"), api_url="http://127.0.0.1:9", attempts=0)
     with pytest.raises(ForgeError, match=r"no answer from 127\.0\.0\.1"):
         GitHubForge(access, NAME).permission("alice")
 

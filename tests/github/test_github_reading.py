@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from resolver.errors import ForgeError, UsageError
-from resolver.github.client.access import GitHubAccess
+from resolver.github.client.access import FixedToken, GitHubAccess, TokenSource
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
@@ -22,9 +22,12 @@ BOT = "resolver[bot]"
 NO_VIEWER = "Resource not accessible by integration"
 
 
-def forge_for(github: GitHubServer, token: str = "", **changes: Any) -> GitHubForge:
+def forge_for(
+    github: GitHubServer, token: str | TokenSource | None = None, **changes: Any
+) -> GitHubForge:
+    token = token or github.token_for(BOT, NAME)
     values: dict[str, Any] = {
-        "token": token or github.token_for(BOT, NAME),
+        "tokens": FixedToken(token) if isinstance(token, str) else token,
         "api_url": github.api_url,
         "server_url": github.server_url,
         "graphql_url": github.graphql_url,
@@ -274,15 +277,15 @@ def test_another_repository_than_the_triggers_is_never_touched(
 @pytest.mark.parametrize("name", ["demo", "a/b/c", "../x", "a/..", "a b/c", "a/b?x=1", ""])
 def test_an_invalid_repository_name_is_a_usage_error(name: str) -> None:
     with pytest.raises(UsageError):
-        GitHubForge(GitHubAccess(token="t"), name)
+        GitHubForge(GitHubAccess(FixedToken("t")), name)
 
 
 @pytest.mark.parametrize(
-    "changes", [{"token": ""}, {"api_url": "x"}, {"server_url": "http://u:p@h"}]
+    "changes", [{"tokens": FixedToken("")}, {"api_url": "x"}, {"server_url": "http://u:p@h"}]
 )
 def test_unusable_access_is_a_usage_error(changes: dict[str, Any]) -> None:
     with pytest.raises(UsageError):
-        GitHubForge(GitHubAccess(**{"token": "t", **changes}), NAME)
+        GitHubForge(GitHubAccess(**{"tokens": FixedToken("t"), **changes}), NAME)
 
 
 def test_the_own_login_is_configured_or_requested(github: GitHubServer, issue: Issue) -> None:

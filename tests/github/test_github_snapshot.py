@@ -4,7 +4,7 @@ from pathlib import Path
 
 from resolver.git.git import HostGit, create_bare_repository
 from resolver.git.remote import OrphanCommit, write_orphans
-from resolver.github.client.access import GitHubAccess
+from resolver.github.client.access import FixedToken, GitHubAccess
 from resolver.github.client.snapshot import (
     RepositorySnapshot,
     SnapshotQuery,
@@ -21,7 +21,7 @@ WANTED = SnapshotQuery(
 def make_access(github: GitHubServer, graphql_url: str = "") -> GitHubAccess:
     token = github.token_for("octo", "octo/calc")
     urls = (github.api_url, github.server_url, graphql_url or github.graphql_url)
-    return GitHubAccess(token, *urls, attempts=0)
+    return GitHubAccess(FixedToken(token), *urls, attempts=0)
 
 
 def put(github: GitHubServer, folder: Path, content: bytes) -> str:

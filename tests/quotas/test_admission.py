@@ -13,7 +13,7 @@ import pytest
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import QuotaReached
 from resolver.events.run_log import RunLog
-from resolver.github.client.access import GitHubAccess
+from resolver.github.client.access import FixedToken, GitHubAccess
 from resolver.github.events.quota_decision import QuotaBound, QuotaLimits
 from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
 from resolver.github.github_forge import GitHubForge
@@ -73,7 +73,7 @@ class Recording:
     @property
     def forge(self) -> GitHubForge:
         urls = (self.github.api_url, self.github.server_url, self.github.graphql_url)
-        return GitHubForge(GitHubAccess(self.place.token, *urls), REPOSITORY)
+        return GitHubForge(GitHubAccess(FixedToken(self.place.token), *urls), REPOSITORY)
 
     def accepted(self) -> AcceptedRun:
         snapshot = read_refs(self.request, self.forge)

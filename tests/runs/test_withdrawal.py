@@ -11,7 +11,7 @@ import pytest
 from resolver.config.settings import load_settings
 from resolver.controller.control import Control, Stop
 from resolver.errors import RunStopped
-from resolver.github.client.access import GitHubAccess
+from resolver.github.client.access import FixedToken, GitHubAccess
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
 from resolver.models.request_status import RequestStatus, RequestText
@@ -94,7 +94,9 @@ def request_of(scenario: Scenario, comment: Comment) -> tuple[Trigger, GitHubFor
         at=comment.created_at,
     )
     urls = (scenario.github.api_url, scenario.github.server_url, scenario.github.graphql_url)
-    return trigger, GitHubForge(GitHubAccess(scenario.token, *urls, attempts=0), REPOSITORY)
+    return trigger, GitHubForge(
+        GitHubAccess(FixedToken(scenario.token), *urls, attempts=0), REPOSITORY
+    )
 
 
 def test_the_state_of_a_request_is_read(scenario: Scenario) -> None:

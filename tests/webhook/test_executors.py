@@ -62,7 +62,6 @@ def test_nothing_that_reaches_the_outside_passes_a_closed_fence() -> None:
     fence.close()
     for write in (
         tokens.token,
-        lambda: tokens.pause(0.0),
         lambda: credential.settings,
         lambda: stream.add(store_event),
         lambda: nested.add(store_event),

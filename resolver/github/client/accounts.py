@@ -4,7 +4,6 @@ Source: https://docs.github.com/en/rest/collaborators/collaborators,
 https://docs.github.com/en/rest/teams/members
 """
 
-from typing import Any
 from urllib.parse import quote
 
 import github
@@ -22,9 +21,6 @@ from resolver.models.run import Actor
 NO_PERSON = "not accessible by integration"
 """GitHub's message for a request that only a person's token may make, not an installation token."""
 
-LEVELS = ("none", "read", "triage", "write", "maintain", "admin")
-"""GitHub's own permission levels of a repository, lowest first."""
-
 VIEWER_FIELDS = "login databaseId"
 """The fields of `Viewer` in a GraphQL query."""
 
@@ -39,18 +35,6 @@ class Viewer(ApiAnswer):
     def actor(self) -> Actor:
         """The account as the author of what Resolver writes."""
         return Actor(login=self.login, id=self.id, is_bot=self.login.endswith("[bot]"))
-
-
-def permission_level(repository: Repository, login: str) -> str:
-    """Return the permission of an account on a repository, one of LEVELS.
-
-    A custom role of the organization counts as the role it is based on, as far as GitHub reports
-    it: triage as read, maintain as write.
-    """
-    path = f"{repository.url}/collaborators/{quote(login, safe='')}/permission"
-    _, answer = repository.requester.requestJsonAndCheck("GET", path)
-    role = str(answer.get("role_name") or "")
-    return role if role in LEVELS else str(answer["permission"])
 
 
 def own_account(access: GitHubAccess) -> Actor | None:
@@ -69,26 +53,22 @@ def own_account(access: GitHubAccess) -> Actor | None:
     return None
 
 
-def _actor(answer: dict[str, Any]) -> Actor:
-    """Return the account in an answer of the API."""
-    return Actor(
-        login=str(answer["login"]), id=int(answer["id"]), is_bot=answer.get("type") == "Bot"
-    )
-
-
-def author_login(element: GithubObject) -> str:
-    """Return the login of the author of an issue, pull request, comment, review or reaction.
-
-    It is "ghost" for a deleted account, as on GitHub's pages.
-    """
-    # PyGithub assumes that there always is a user, but it is null for a deleted account.
-    user = element.raw_data.get("user") or {}
-    return str(user.get("login") or "ghost")
+def find_account(access: GitHubAccess, requester: Requester, login: str) -> Actor:
+    """Return the account with this login; without its id when GitHub can't be asked."""
+    try:
+        with access.wrap_errors(f"read the account {login}"):
+            _, answer = requester.requestJsonAndCheck("GET", f"/users/{quote(login)}")
+            is_bot = answer.get("type") == "Bot"
+            return Actor(login=answer["login"], id=answer["id"], is_bot=is_bot)
+    except ForgeError:
+        return Actor(login=login)
 
 
 def is_by(element: GithubObject, login: str) -> bool:
-    """Return True if the account with this login is the author; see `author_login`."""
-    return author_login(element).casefold() == login.casefold()
+    """Return True if the account with this login is the author of an issue, a comment, a review."""
+    # PyGithub assumes that there always is a user, but it is null for a deleted account.
+    user = element.raw_data.get("user") or {}
+    return str(user.get("login") or "").casefold() == login.casefold()
 
 
 def is_member(repository: Repository, team: str, login: str) -> bool:
@@ -106,16 +86,6 @@ def is_member(repository: Repository, team: str, login: str) -> bool:
             return False
         raise
     return bool(answer.get("state") == "active")
-
-
-def find_account(access: GitHubAccess, requester: Requester, login: str) -> Actor:
-    """Return the account with this login; without its id when GitHub can't be asked."""
-    try:
-        with access.wrap_errors(f"read the account {login}"):
-            _, answer = requester.requestJsonAndCheck("GET", f"/users/{quote(login)}")
-            return _actor(answer)
-    except ForgeError:
-        return Actor(login=login)
 
 
 def is_public(access: GitHubAccess, repository: Repository) -> bool | None:

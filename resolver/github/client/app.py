@@ -1,11 +1,11 @@
 """Authentication as a GitHub App: its private key, its settings, and its installation tokens.
 
 An installation token is limited to one repository and to the permissions that a run needs there. It
-is valid for one hour. Source:
+is valid for one hour. PyGithub's own installation tokens are valid for all repositories of the
+installation, and are known to nobody before they are used. Source:
 https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app
 """
 
-import logging
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,14 +14,12 @@ from typing import Any
 
 import jwt
 from github.GithubException import UnknownObjectException
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess, redact_token
 from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.hook_deliveries import HookDeliveries
-
-logger = logging.getLogger("resolver.github")
 
 PERMISSIONS: Mapping[str, str] = {
     "contents": "write",
@@ -40,12 +38,6 @@ docs/how-to/action.md says what each is used for.
 
 RENEWAL_MARGIN = timedelta(minutes=15)
 """Time before its expiry at which a token is replaced. A push can take this long."""
-
-_MIN_VALIDITY = timedelta(minutes=2)
-"""Time before its expiry up to which a token is still used if no newer one is available."""
-
-_RETRY_INTERVAL = timedelta(minutes=1)
-"""Time between two attempts to create a token while the older one is still valid."""
 
 _JWT_VALIDITY = timedelta(minutes=9)
 """Validity of a signed JSON web token. GitHub accepts at most 10 minutes."""
@@ -86,73 +78,45 @@ class Installation(ApiAnswer):
     id: int
     account: _Account
     permissions: dict[str, str] = Field(default={})
-    events: tuple[str, ...] = ()
     suspended_at: datetime | None = None
 
 
-class _Repository(ApiAnswer):
-    """A repository that a token gives access to."""
-
-    id: int
-    full_name: str
-
-
-def _installation_path(repository: str) -> str:
-    return f"/repos/{repository}/installation"
-
-
-class _CreatedToken(ApiAnswer):
-    # The input contains the token, which no redactor knows yet: keep it out of validation errors.
-    """The answer to the creation of an installation token."""
-
-    model_config = ConfigDict(hide_input_in_errors=True)
-
-    token: str = Field(repr=False)
-    expires_at: datetime
-    repositories: tuple[_Repository, ...] = ()
-
-
+@dataclass
 class AppKey:
     """Signs requests as the App itself. A `TokenSource` for the App's own endpoints only.
 
     Raises UsageError if the key is not a private key.
 
-    Args:
+    Attributes:
         app: The App's id or client id.
         key: The private key in PEM format.
         note: Called with each signed token before it is used.
         now: Returns the current time.
     """
 
-    def __init__(
-        self, app: str, key: str, note: OnTokenIssued, now: Callable[[], datetime]
-    ) -> None:
+    app: str
+    key: str = field(repr=False)
+    note: OnTokenIssued
+    now: Callable[[], datetime]
+
+    def __post_init__(self) -> None:
+        self._signed: str | None = None
         try:
-            jwt.encode({}, key, algorithm="RS256")
+            jwt.encode({}, self.key, algorithm="RS256")
         except (ValueError, TypeError, AttributeError, jwt.InvalidKeyError):  # also for public keys
             raise UsageError(
                 "the private key of the GitHub App can't be read",
                 "give the PEM file that GitHub made for the App, or its text, as app_private_key",
             ) from None
-        self._app, self._key = app, key
-        self._note, self._now = note, now
-        self._lock = threading.Lock()
-        self._signed, self._expires_at = "", now()
 
     def token(self) -> str:
-        """Return a signed JSON web token.
-
-        A new one is signed when less than a third of the last one's validity is left.
-        """
-        with self._lock:
-            now = self._now()
-            if now > self._expires_at - _JWT_VALIDITY / 3:
-                # Issued a minute in the past, in case this machine's clock is ahead of GitHub's.
-                claims = {"iat": now - timedelta(minutes=1), "exp": now + _JWT_VALIDITY}
-                signed = jwt.encode({**claims, "iss": self._app}, self._key, algorithm="RS256")
-                self._note(signed, claims["exp"])
-                self._signed, self._expires_at = signed, claims["exp"]
-            return self._signed
+        """Return a new signed JSON web token."""
+        # Issued a minute in the past, in case this machine's clock is ahead of GitHub's.
+        now = self.now()
+        claims = {"iat": now - timedelta(minutes=1), "exp": now + _JWT_VALIDITY, "iss": self.app}
+        self._signed = signed = jwt.encode(claims, self.key, algorithm="RS256")
+        self.note(signed, now + _JWT_VALIDITY)
+        return signed
 
     def redact_tokens(self, text: str) -> str:
         return redact_token(text, self._signed)
@@ -168,8 +132,7 @@ class AppAccess:
     def page(self) -> AppPage:
         """Return the App's settings. Raises ForgeError."""
         with self._access.wrap_errors("read the page of the GitHub App", "the App's own key"):
-            _, answer = self._requester.requestJsonAndCheck("GET", "/app")
-            return AppPage.model_validate(answer)
+            return AppPage.model_validate(self._request("GET", "/app"))
 
     def deliveries(self) -> HookDeliveries:
         """Return the deliveries of the App's webhook."""
@@ -180,10 +143,9 @@ class AppAccess:
 
         Raises ForgeError if there is none, if it is suspended, or if it belongs to another account.
         """
-        path = _installation_path(repository)
         with self._access.wrap_errors(f"find the GitHub App's installation on {repository}"):
             try:
-                _, answer = self._requester.requestJsonAndCheck("GET", path)
+                answer = self._request("GET", f"/repos/{repository}/installation")
             except UnknownObjectException:
                 raise ForgeError(
                     f"the GitHub App is not installed on {repository}",
@@ -220,7 +182,7 @@ class AppAccess:
             for name, level in permissions.items()
             if (granted := installation.permissions.get(name, "none")) != "none"
         }
-        renamed_id = self._requester.repository_ids.get(_installation_path(repository))
+        renamed_id = self._requester.repository_ids.get(f"/repos/{repository}/installation")
         chosen: dict[str, list[Any]] = (
             {"repository_ids": [renamed_id]}
             if renamed_id is not None
@@ -228,28 +190,27 @@ class AppAccess:
         )
         with self._access.wrap_errors(f"get a token of the GitHub App for {repository}"):
             path = f"/app/installations/{installation.id}/access_tokens"
-            body = {**chosen, "permissions": requested_permissions}
-            _, answer = self._requester.requestJsonAndCheck("POST", path, input=body)
-            token = _CreatedToken.model_validate(answer)
-        others = [
-            accessible
-            for accessible in token.repositories
-            if accessible.full_name.casefold() != repository.casefold()
-            and accessible.id != renamed_id
-        ]
-        if others:
+            answer = self._request("POST", path, {**chosen, "permissions": requested_permissions})
+            token, expires_at = str(answer["token"]), datetime.fromisoformat(answer["expires_at"])
+            is_of_others = any(
+                accessible["full_name"].casefold() != repository.casefold()
+                and accessible["id"] != renamed_id
+                for accessible in answer.get("repositories") or ()
+            )
+        if is_of_others:
             raise ForgeError(
                 f"GitHub gave a token for other repositories than {repository}",
                 f"has {repository} moved? Use its new name",
             )
-        return token.token, token.expires_at
+        return token, expires_at
+
+    def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        return self._requester.requestJsonAndCheck(method, path, input=body)[1]
 
 
 @dataclass
 class InstallationTokens:
     """The App's tokens for one repository, each replaced before it expires. A `TokenSource`.
-
-    If no new token can be created, the older one is used as long as it is valid.
 
     Attributes:
         app: Creates the tokens.
@@ -267,28 +228,18 @@ class InstallationTokens:
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self._created: tuple[tuple[str, datetime], ...] = ()
-        self._next_attempt = self.now()
+        self._token: str | None = None
+        self._expires_at = self.now()
 
     def token(self) -> str:
         """Return a valid token, creating a new one when it is time. Raises ForgeError."""
         with self._lock:
-            now = self.now()
-            older_token, expires_at = self._created[-1] if self._created else ("", now)
-            is_valid = now <= expires_at - _MIN_VALIDITY
-            if now <= expires_at - RENEWAL_MARGIN or (is_valid and now < self._next_attempt):
-                return older_token
-            try:
-                created = self.app.create_token(self.repository, self.permissions)
-            except ForgeError as error:
-                if not is_valid:
-                    raise
-                self._next_attempt = now + _RETRY_INTERVAL
-                logger.warning("%s; the older token is used in the meantime", error.what)
-                return older_token
-            self.note(*created)
-            self._created = (*self._created, created)
-            return created[0]
+            if self._token is None or self.now() > self._expires_at - RENEWAL_MARGIN:
+                self._token = None
+                token, self._expires_at = self.app.create_token(self.repository, self.permissions)
+                self.note(token, self._expires_at)
+                self._token = token
+            return self._token
 
     def redact_tokens(self, text: str) -> str:
-        return redact_token(text, *(token for token, _ in self._created))
+        return redact_token(text, self._token)

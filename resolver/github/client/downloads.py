@@ -15,6 +15,8 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError
 from urllib3.util import Retry
 
+from resolver.github.client.failures import SERVER_ERROR_STATUSES
+
 _MAX_REQUESTS = 4
 """Maximum number of requests for one download, redirects included."""
 
@@ -52,7 +54,7 @@ def download(
     token_for: Callable[[str], str | None],
     is_allowed: Callable[[str], bool],
     clock: Callable[[], float] = time.monotonic,
-    retry: Retry | None = None,
+    attempts: int = 0,
 ) -> bytes:
     """Return the bytes of a file, or the end of them.
 
@@ -66,12 +68,17 @@ def download(
         is_allowed: Returns whether a redirect to an address may be followed. `url` itself is not
             checked.
         clock: Returns monotonic seconds.
-        retry: How often the request to `url` is repeated.
+        attempts: How often the request to `url` is repeated after a failure of its host.
     """
     deadline = clock() + 4 * limits.timeout
     with requests.Session() as session:
-        if retry is not None:
-            session.mount(url, HTTPAdapter(max_retries=retry))
+        retry = Retry(
+            attempts,
+            status_forcelist=SERVER_ERROR_STATUSES,
+            raise_on_status=False,
+            respect_retry_after_header=False,
+        )
+        session.mount(url, HTTPAdapter(max_retries=retry))
         for _ in range(_MAX_REQUESTS):
             token = token_for(url)
             headers = {"User-Agent": "resolver", "Accept-Encoding": "identity"}

@@ -1,4 +1,7 @@
-"""Errors for requests that GitHub did not fulfil, with texts for a person."""
+"""Errors for requests that GitHub did not fulfil, with texts for a person.
+
+Source: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api
+"""
 
 import json
 import time
@@ -7,10 +10,19 @@ from datetime import UTC, datetime
 from typing import Any
 
 import github
+from github.Requester import Requester
 
 from resolver.errors import Cause, ForgeError
-from resolver.github.client.requester import MOVED_STATUSES
 from resolver.models.known_failures import response_failure
+
+MOVED_STATUSES = frozenset({301, 307, 308})
+"""Statuses of an answer that names another address, which are never a success."""
+
+SERVER_ERROR_STATUSES = frozenset({500, 502, 503, 504})
+"""Statuses of a failure on GitHub's side, after which the request may have taken effect."""
+
+SECONDARY_LIMIT_SECONDS = 60.0
+"""How long a request that met the secondary rate limit waits, if GitHub does not say it."""
 
 
 class ServerFailure(ForgeError):
@@ -29,7 +41,7 @@ class RateLimited(ForgeError):
 
 
 def error_from_response(
-    error: github.GithubException, operation: str, permission: str, message: str
+    error: github.GithubException, operation: str, permission: str | None, message: str
 ) -> ForgeError:
     """Return the error for an answer that is not a success.
 
@@ -41,16 +53,30 @@ def error_from_response(
     """
     status = error.status
     headers = {name.lower(): value for name, value in (error.headers or {}).items()}
-    summary = f"could not {operation}: GitHub answered {status}" + (
-        f" ({message})" if message else ""
-    )
-    if _is_rate_limit(error, headers):
+    if _is_rate_limit(status, headers, message):
         limit_summary = f"could not {operation}: GitHub's rate limit is reached"
-        return RateLimited(limit_summary, _retry_step(headers), seconds_until_reset(headers))
+        return RateLimited(limit_summary, _retry_step(headers), _seconds_until_reset(headers))
+    reason = f" ({message})" if message else ""
+    summary = f"could not {operation}: GitHub answered {status}{reason}"
     if status >= 500:
         step = "try again later; see https://www.githubstatus.com"
         return ServerFailure(summary, step, "forge_down")
     return ForgeError(summary, *_next_step(status, message, headers, permission))
+
+
+def seconds_before_repeating(
+    status: int, headers: Mapping[str, str], body: str, is_harmless: bool
+) -> float | None:
+    """Return the minimum number of seconds before a request may be sent again, None for never.
+
+    One that GitHub refused for its rate limit had no effect. Any other failure is repeated only if
+    the request is harmless.
+    """
+    message = message_in(body) if status in {403, 429} else ""
+    if _is_rate_limit(status, headers, message):
+        is_secondary = Requester.isSecondaryRateLimitError(message)
+        return _seconds_until_reset(headers) or (SECONDARY_LIMIT_SECONDS if is_secondary else 0.0)
+    return 0.0 if is_harmless and status in SERVER_ERROR_STATUSES else None
 
 
 def malformed_response_error(operation: str, fields: str | None = None) -> ForgeError:
@@ -68,40 +94,33 @@ def malformed_response_error(operation: str, fields: str | None = None) -> Forge
 
 def message_in(data: Any) -> str:
     """Return GitHub's error message: `message` and what `errors` says about single fields."""
-    if isinstance(data, bytes):
+    if isinstance(data, str | bytes):
         try:
             data = json.loads(data)
         except ValueError:
             return ""
     if not isinstance(data, Mapping):
         return ""
-    messages = [str(data.get("message") or "")]
+    messages = [data.get("message")]
     for detail in data.get("errors") or []:
         if isinstance(detail, Mapping):
-            field_error = " ".join(
-                str(detail.get(key) or "") for key in ("resource", "field", "code")
-            )
-            messages.append(str(detail.get("message") or field_error.strip()))
+            names = (detail.get(key) for key in ("resource", "field", "code"))
+            messages.append(detail.get("message") or " ".join(str(name or "") for name in names))
         else:
-            messages.append(str(detail))
-    return "; ".join(message for message in messages if message)
+            messages.append(detail)
+    return "; ".join(text for message in messages if (text := str(message or "").strip()))
 
 
-def _is_rate_limit(error: github.GithubException, headers: Mapping[str, str]) -> bool:
+def _is_rate_limit(status: int, headers: Mapping[str, str], message: str) -> bool:
     """Return True if the answer says that a primary or secondary rate limit was exceeded."""
-    return (
-        isinstance(error, github.RateLimitExceededException)
-        or error.status == 429
-        or (error.status == 403 and "retry-after" in headers)
-        or (error.status == 403 and headers.get("x-ratelimit-remaining") == "0")
+    is_named = "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"
+    return status == 429 or (
+        status == 403 and (is_named or Requester.isRateLimitError(message.partition(";")[0]))
     )
 
 
-def seconds_until_reset(headers: Mapping[str, str]) -> float:
-    """Return the seconds until GitHub accepts requests again, or 0 when the headers don't say.
-
-    The names of the headers are read in lower case.
-    """
+def _seconds_until_reset(headers: Mapping[str, str]) -> float:
+    """Return the seconds until GitHub accepts requests again, or 0 when the headers don't say."""
     wait, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
     if wait.isdigit():
         return float(wait)
@@ -114,18 +133,16 @@ def seconds_until_reset(headers: Mapping[str, str]) -> float:
 
 def _retry_step(headers: Mapping[str, str]) -> str:
     """Return when to try again, as the end of a message."""
-    wait = headers.get("retry-after", "")
+    wait, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
     if wait.isdigit():
         return f"try again in {wait} seconds"
-    reset = headers.get("x-ratelimit-reset", "")
     if reset.isdigit():
-        reset_time = datetime.fromtimestamp(int(reset), UTC)
-        return f"try again after {reset_time:%H:%M:%S} UTC"
+        return f"try again after {datetime.fromtimestamp(int(reset), UTC):%H:%M:%S} UTC"
     return "try again later"
 
 
 def _next_step(
-    status: int, message: str, headers: Mapping[str, str], permission: str
+    status: int, message: str, headers: Mapping[str, str], permission: str | None
 ) -> tuple[str, Cause | None]:
     """Return what a person can do about an answer, and its cause if it is a known one."""
     permission_step = (

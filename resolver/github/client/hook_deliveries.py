@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pydantic import AliasPath, Field
+
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.resources import read_pages
@@ -34,16 +36,10 @@ class HookDelivery(ApiAnswer):
         return 200 <= self.status_code < 300
 
 
-class _Request(ApiAnswer):
-    """The request of a delivery."""
-
-    payload: dict[str, Any]
-
-
 class _Delivery(ApiAnswer):
     """A delivery with its request."""
 
-    request: _Request
+    payload: dict[str, Any] = Field(validation_alias=AliasPath("request", "payload"))
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,8 @@ class HookDeliveries:
         At most `max_pages` pages of `PAGE_SIZE` attempts are read.
         """
         with self.access.wrap_errors("list the webhook's deliveries", "the webhook: read"):
-            for page in read_pages(self._requester, f"{self.path}/deliveries", {}, max_pages):
+            url = f"{self.path}/deliveries"
+            for page in read_pages(self.access.requester(), url, {}, max_pages):
                 for attempt in [HookDelivery.model_validate(row) for row in page]:
                     if attempt.delivered_at < since:
                         return
@@ -68,11 +65,6 @@ class HookDeliveries:
     def payload(self, attempt: HookDelivery) -> dict[str, Any]:
         """Return the payload of a delivery. Raises ForgeError."""
         with self.access.wrap_errors("read a delivery of the webhook", "the webhook: read"):
-            _, answer = self._requester.requestJsonAndCheck(
-                "GET", f"{self.path}/deliveries/{attempt.id}"
-            )
-            return _Delivery.model_validate(answer).request.payload
-
-    @property
-    def _requester(self) -> Any:
-        return self.access.requester()
+            url = f"{self.path}/deliveries/{attempt.id}"
+            _, answer = self.access.requester().requestJsonAndCheck("GET", url)
+            return _Delivery.model_validate(answer).payload

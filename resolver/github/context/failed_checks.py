@@ -283,7 +283,7 @@ class FailedCheckReader:
             token_for=lambda url: self.access.token if url == path else None,
             # Every redirect is followed, because GitHub's own API names the host.
             is_allowed=lambda _: True,
-            retry=self.access.retry(),
+            attempts=self.access.attempts,
         )
 
     def _get(self, path: str, query: dict[str, Any] | None = None) -> Any:

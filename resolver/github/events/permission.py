@@ -47,7 +47,8 @@ class PermissionReader(Protocol):
     def permission(self, login: str) -> str:
         """Return the permission of an account on the repository.
 
-        It is "admin", "maintain", "write", "triage", "read" or "none".
+        It is "admin", "write", "read" or "none": maintainers count as "write", triagers as "read",
+        a custom role of the organization as the role it is based on.
         """
         ...
 
@@ -60,7 +61,7 @@ class PermissionReader(Protocol):
         ...
 
 
-WRITE_LEVELS = frozenset({"write", "maintain", "admin"})
+WRITE_LEVELS = frozenset({"write", "admin"})
 """The permission levels of GitHub that are enough to start work."""
 
 

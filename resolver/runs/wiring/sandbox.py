@@ -131,18 +131,15 @@ def access_of(
     settings: Settings, source: access.TokenSource, harmless: bool = False
 ) -> access.GitHubAccess:
     """Return the access to the GitHub that the settings name."""
-    retries = settings.pace.retries
-    if isinstance(source, access.LeasedTokens):
-        retries = replace(retries, sleep=source.pause)
     return access.GitHubAccess(
-        token=source,
+        source,
         api_url=settings.github_api_url,
         server_url=settings.github_server_url,
         graphql_url=settings.github_graphql_url,
-        bot_login=settings.bot_login,
+        bot_login=settings.bot_login or None,
         harmless=harmless,
         pause_between_writes=settings.pace.write_interval,
-        retries=retries,
+        retries=settings.pace.retries,
     )
 
 

@@ -45,7 +45,6 @@ def asked_by(login: str, **changes: object) -> Trigger:
     ("reader", "policy"),
     [
         (Permissions("write"), None),
-        (Permissions("maintain"), None),
         (Permissions("admin"), None),
         (Permissions(), AccessPolicy(users=("dave", "Carol"))),
         (Permissions("read", teams=("octo/core",)), TEAMS),

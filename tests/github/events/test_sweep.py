@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resolver.errors import ForgeError
-from resolver.github.client.access import GitHubAccess
+from resolver.github.client.access import FixedToken, GitHubAccess
 from resolver.github.context.labeled_issues import Labeling, labeled_trigger, with_later_time
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.payloads import Issue, User
@@ -48,7 +48,7 @@ def forge(github: GitHubServer) -> GitHubForge:
     github.add_user("resolver-bot")
     github.grant("resolver-bot", REPOSITORY, "write")
     access = GitHubAccess(
-        token=github.token_for("resolver-bot", REPOSITORY),
+        FixedToken(github.token_for("resolver-bot", REPOSITORY)),
         api_url=github.api_url,
         server_url=github.server_url,
         graphql_url=github.graphql_url,
