@@ -164,10 +164,6 @@ class Forge(Protocol):
         """Return what creates signed commits, or None if the forge does not sign."""
         ...
 
-    def publish_check_run(self, report: Report, commit: str) -> None:
-        """Report the verification of a published commit as a check run, unless there is one."""
-        ...
-
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
         """Return the review of the trigger's pull request, which is published unless it exists.
 

@@ -19,7 +19,7 @@ from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.client.requester import repository_at
 from resolver.github.client.resources import PolledReader, markdown_files
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
-from resolver.github.comments import check_run, find_or_create
+from resolver.github.comments import find_or_create
 from resolver.github.comments import open_pull_request as opening
 from resolver.github.comments import review as reviews
 from resolver.github.comments.check_conversations import CheckConversations
@@ -233,9 +233,6 @@ class GitHubForge:
 
     def signer(self) -> SignedCommits:
         return SignedCommits(self._access, self._repository)
-
-    def publish_check_run(self, report: Report, commit: str) -> None:
-        check_run.publish_check_run(self._access, self._repository, report, commit)
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
         pull = self._repository.get_pull(self._number(report.trigger))

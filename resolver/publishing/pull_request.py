@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from resolver.config.templates import render
-from resolver.errors import ForgeError, WorkspaceError
+from resolver.errors import WorkspaceError
 from resolver.git.merge import is_ancestor, merge
 from resolver.git.push import PREFIX, fetch_tip
 from resolver.git.tree import quote
@@ -45,23 +45,6 @@ def report_pending_checks(publication: Publication, forge: Forge) -> tuple[str, 
     if publication.branch and not publication.repeated and forge.whoami() == ACTIONS_LOGIN:
         return (render("run/no_checks.md.j2").strip(),)
     return ()
-
-
-def publish_verification(publication: Publication, report: Report, forge: Forge) -> None:
-    """Create a check run on the published commit.
-
-    Without the permission for it there is none. The pull request shows the same.
-    """
-    if publication.commit is None or publication.repeated or publication.repository:
-        return
-    if publication.how in {"patch", "unchanged"}:
-        return
-    if report.verification is None or report.verification.reason == "disabled":
-        return
-    try:
-        forge.publish_check_run(report, publication.commit)
-    except ForgeError as error:
-        logger.info("%s", error.what)
 
 
 def render_pull_request(report: Report) -> PullRequest:

@@ -6,13 +6,11 @@ A reply in a thread contains what the agent says it did, and the commit. Threads
 was not about are not touched.
 """
 
-import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from resolver.agents.readonly import REVIEWER
-from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import ForgeError
 from resolver.events import actions as a
@@ -34,18 +32,13 @@ from resolver.models.pull_request import (
     ThreadRequest,
 )
 from resolver.models.run import Outcome
-from resolver.publishing.links import code_linker
 from resolver.publishing.review_comments import fits_in_diff, match_diff_side, to_remark
 from resolver.security.redaction import Redactor
-
-MIN_SHARED_WORDS = 0.5
-"""Two comments on the same lines with at least this fraction of common words are repetitions."""
 
 MAX_COMMENTS = 25
 """Maximum number of comments in one review; the most important are kept."""
 
 _IMPORTANCE = {"high": 0, "medium": 1, "low": 2}
-_WORD = re.compile(r"\w{3,}")
 
 
 def review_remarks(events: Iterable[Event]) -> list[Remark]:
@@ -74,21 +67,16 @@ def place_remarks(
     pull: PullRequestContext,
     own_login: str,
     max_comments: int = MAX_COMMENTS,
-    link: Callable[[str], str] = str,
 ) -> Review:
     """Return the review with these comments.
 
-    own_login: Resolver's login. Comments that repeat one of its open threads are left out. link:
-    links the code places in a text.
+    own_login: Resolver's login. Comments that repeat one of its open threads are left out.
     """
     open_threads = [t for t in pull.threads if not t.is_resolved and not t.is_outdated]
     located = [match_diff_side(remark, pull.files) for remark in remarks]
-    new = [r for r in located if not any(_repeats_thread(r, t, own_login) for t in open_threads)]
+    new = [r for r in located if not any(_is_repeated_by(t, r, own_login) for t in open_threads)]
     by_importance = sorted(new, key=lambda remark: _IMPORTANCE[remark.severity])
-    chosen = [
-        remark.model_copy(update={"body": link(remark.body)})
-        for remark in by_importance[:max_comments]
-    ]
+    chosen = by_importance[:max_comments]
     return Review(
         commit=pull.head,
         inline_comments=tuple(r for r in chosen if fits_in_diff(r, pull.files)),
@@ -98,26 +86,11 @@ def place_remarks(
     )
 
 
-def _repeats_thread(remark: Remark, thread: ReviewThread, own_login: str) -> bool:
-    """Return True if the thread on overlapping lines says the same as the comment.
-
-    A thread of Resolver's that ends on the same line always does. Otherwise their words are
-    compared.
-    """
-    if thread.path != remark.path or thread.side != remark.side or thread.line is None:
-        return False
-    start = thread.start_line or thread.line
-    if remark.line < start or remark.first > thread.line:
-        return False
-    first_comment = thread.comments[0]
-    if first_comment.author.casefold() == own_login.casefold() and thread.line == remark.line:
-        return True
-    ours, theirs = _words(remark.body), _words(first_comment.body)
-    return len(ours & theirs) >= MIN_SHARED_WORDS * max(1, len(ours), len(theirs))
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower()))
+def _is_repeated_by(thread: ReviewThread, remark: Remark, own_login: str) -> bool:
+    """Return True if the thread is one of Resolver's that ends on the same line."""
+    where = (thread.path, thread.side, thread.line)
+    is_own = thread.comments[0].author.casefold() == own_login.casefold()
+    return is_own and where == (remark.path, remark.side, remark.line)
 
 
 @dataclass(frozen=True)
@@ -132,14 +105,13 @@ class ReviewDraft:
 
 
 def build_review(
-    workspace: Workspace, log: RunLog, settings: Settings, report: Report, own_login: str
+    workspace: Workspace, log: RunLog, report: Report, own_login: str
 ) -> ReviewDraft | None:
     """Return the review made of the agent's comments, None if there is no pull request."""
     pull = workspace.pull
     if pull is None:
         return None
-    link = code_linker(report.trigger, settings, workspace)
-    review = place_remarks(review_remarks(log.state.events), pull, own_login, link=link)
+    review = place_remarks(review_remarks(log.state.events), pull, own_login)
     number, host = report.trigger.number, report.forge_host
     rendered_comments = [
         (remark.place, remark_body(remark, number, host)) for remark in review.inline_comments

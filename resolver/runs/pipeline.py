@@ -40,7 +40,7 @@ from resolver.models.run import (
     Publication,
     RunState,
 )
-from resolver.publishing import commit_builder, links, pull_request, review, update_branch
+from resolver.publishing import commit_builder, pull_request, review, update_branch
 from resolver.runs import execute as execute_stage
 from resolver.runs import verify as verify_stage
 from resolver.runs.conversation.comments import (
@@ -285,7 +285,7 @@ def _execute(
     )
     discarded = exported_patch.files if is_answer else ()
     if is_answer:
-        outcome = _with_links(prepared, review.append_remarks(outcome, log))
+        outcome = _with_places(review.append_remarks(outcome, log))
         exported_patch = update_branch.unchanged_patch(workspace)
     patch, files_with_secrets = withhold_secrets(
         workspace, exported_patch, prepared.redactor, MAX_PATCH_BYTES
@@ -339,13 +339,11 @@ def _limit_overrides(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
     return {**overrides, **reduced}
 
 
-def _with_links(prepared: PreparedRun, outcome: Outcome) -> Outcome:
-    """Return the outcome of an answer, with links to the lines that it names if the repository has
-    web pages for them."""
+def _with_places(outcome: Outcome) -> Outcome:
+    """Return the outcome of an answer, with the lines of code that it names in its message."""
     reason = outcome.reason or ("answered" if outcome.state is RunState.FINISHED else None)
     message = render("run/places.md.j2", message=outcome.message, places=outcome.places).strip()
-    link = links.code_linker(prepared.request.trigger, prepared.settings, prepared.workspace)
-    return outcome.model_copy(update={"message": link(message), "reason": reason})
+    return outcome.model_copy(update={"message": message, "reason": reason})
 
 
 def _is_publishable(values: StageValues, log: RunLog) -> bool:
@@ -382,7 +380,7 @@ def _publish_review(
 ) -> PublishedRun:
     """Publish the review of a pull request, or only describe it for a dry run."""
     report = build_report(values)
-    draft = review.build_review(prepared.workspace, log, prepared.settings, report, forge.whoami())
+    draft = review.build_review(prepared.workspace, log, report, forge.whoami())
     published = values.published or PublishedRun(values.publication)
     if draft is None:
         return published
@@ -411,9 +409,6 @@ def _publish_change(
         yield PublishedRun(change.publication, change.notices)
     if forge is None:
         return
-    pull_request.publish_verification(
-        change.publication, builder.request.report_with(change), forge
-    )
     pending_checks = pull_request.report_pending_checks(change.publication, forge)
     yield PublishedRun(change.publication, (*change.notices, *pending_checks))
 

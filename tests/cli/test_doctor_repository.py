@@ -123,7 +123,7 @@ def test_what_an_app_lacks_is_reported(github: GitHubServer, doctor: Any) -> Non
     said = "\n".join(bad)
     assert "the App asks for what every run needs, but not issues: write, pull_requests" in said
     assert "the installation on octo/demo has what every run needs, but not issues" in said
-    assert "checks: write" in said
+    assert "checks: read" in said
     assert "events of the App: not pull_request" in said
 
 

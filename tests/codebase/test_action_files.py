@@ -91,7 +91,7 @@ def test_the_example_workflow_handles_all_triggers_and_queues_by_conversation() 
     for number in ("github.event.issue.number", "github.event.pull_request.number"):
         assert number in job["concurrency"]["group"]
     needed = {"contents": "write", "issues": "write", "pull-requests": "write"}
-    needed |= {"checks": "write", "statuses": "read", "actions": "read"}
+    needed |= {"checks": "read", "statuses": "read", "actions": "read"}
     assert (workflow["permissions"], job["permissions"]) == ({}, needed)
 
 

@@ -9,7 +9,6 @@ ROOT = Path(__file__).parents[2]
 UNTRUSTED_READS = {
     "resolver/git/conventions.py": "it is given the clone at the default branch",
     "resolver/git/policy.py": "the links of both trees are compared",
-    "resolver/publishing/links.py": "a line number of the model is compared with the file's",
     "resolver/runs/check_sandboxes.py": "what the tree of the change installs, in its own sandbox",
     "resolver/runs/execute.py": "notes, counted lines and the diff, which the model gets as data",
 }

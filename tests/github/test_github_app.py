@@ -70,7 +70,7 @@ def test_a_token_is_limited_to_the_repository_and_needed_permissions(
     assert made.repositories == frozenset({NAME})
     assert made.permissions == {
         name: level for name, level in PERMISSIONS.items() if name in app.permissions
-    } | {"checks": "write"}
+    } | {"checks": "read"}
     other = github.world.tokens[source_of(tokens, settings, OTHER).token()]
     assert other.repositories == frozenset({OTHER})
 

@@ -112,9 +112,6 @@ class MemoryForge:
             )
         return self.pulls[branch]
 
-    def publish_check_run(self, report: Report, commit: str) -> None:
-        """Do nothing."""
-
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
         return self.reviews.setdefault(report.trigger.key, describe_review(review))
 

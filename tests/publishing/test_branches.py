@@ -59,30 +59,6 @@ def moving(tmp_path: Path) -> Moving:
     return made
 
 
-def test_on_top_of_what_others_pushed_it_is_one_commit(moving: Moving) -> None:
-    late = moving.pushed("late.txt", "x\n")
-    commit = moving.builder.apply(moving.change, late)
-    assert commit is not None and moving.git("log", "-1", "--format=%P", commit) == late
-    assert moving.git("diff", "--name-only", late, commit) == "calc.py"
-
-
-def test_what_others_pushed_on_the_same_lines_is_left_alone(moving: Moving) -> None:
-    assert moving.builder.apply(moving.change, moving.pushed("calc.py", f"other\n{LINES}")) is None
-
-
-def test_the_same_change_of_somebody_else_is_not_made_again(moving: Moving) -> None:
-    late = moving.pushed("calc.py", f"first\n{LINES}")
-    assert moving.builder.apply(moving.change, late) == late
-
-
-def test_a_branch_that_was_rewritten_gets_no_commit(moving: Moving) -> None:
-    plain_git(moving.source, "checkout", "-q", "--orphan", "other")
-    write(moving.source, "calc.py", LINES)
-    assert (
-        moving.builder.apply(moving.change, moving.fetched(commit_all(moving.source, "x"))) is None
-    )
-
-
 def test_the_result_on_another_commit_is_judged_again(moving: Moving) -> None:
     late = moving.pushed("late.txt", "x\n")
     builder = moving.with_settings(Settings(protected_paths=("calc.py",)))

@@ -9,13 +9,12 @@ from resolver.config.settings import Settings
 from resolver.errors import PolicyViolation
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import PullRequestContext
-from resolver.models.run import Patch, Publication, ResolvedConflict, UnverifiedReason
+from resolver.models.run import Patch, Publication, ResolvedConflict
 from resolver.publishing.commit_builder import (
     CommitBuilder,
     PlannedChange,
     PublishRequest,
     PushedChange,
-    is_draft,
 )
 from tests.git.scenario import commit_all, make_repository, plain_git, write
 from tests.github import reports
@@ -143,27 +142,10 @@ def test_a_conflict_that_the_agent_did_not_edit_makes_the_pull_request_a_draft(
 ) -> None:
     conflicts = (ResolvedConflict(path="a.py", kept="merged", untouched=untouched),)
     publication = Publication(branch="half", commit="c" * 40, conflicts=conflicts)
-    verified = replace(publish_request(), report=reports.report(unverified=""))
+    verified = replace(publish_request(), report=reports.report(unverified=None))
     report = verified.report_with(PushedChange(publication, notices=("late",)))
     assert (report.unverified, report.draft) == (
-        ("unedited_conflict", True) if untouched else ("", False)
+        ("unedited_conflict", True) if untouched else (None, False)
     )
     assert report.patch is not None and report.patch.commit == publication.commit
     assert report.warnings[-1] == "late"
-
-
-@pytest.mark.parametrize(
-    ("setting", "unverified", "expected"),
-    [
-        ("auto", None, False),
-        ("auto", "not_verified", True),
-        ("always", None, True),
-        ("always", "not_verified", True),
-        ("never", None, False),
-        ("never", "not_verified", False),
-    ],
-)
-def test_a_pull_request_is_a_draft_as_the_setting_says(
-    setting: str, unverified: UnverifiedReason | None, expected: bool
-) -> None:
-    assert is_draft(setting, unverified) is expected

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.errors import ForgeError, PushRefused, Refused
+from resolver.errors import ForgeError, Refused
 from resolver.git.git import Credential
 from resolver.git.merge import merge
 from resolver.git.push import fetch_tip
@@ -208,13 +208,6 @@ def test_the_patch_of_a_fork_can_be_applied_to_its_branch(fork: Branch, tmp_path
     plain_git(tmp_path, "clone", "-q", "--branch", "half", str(source), "work")
     plain_git(tmp_path / "work", "am", "-q", stdin=done.publication.patch.encode())
     assert (tmp_path / "work" / "half.py").read_text() == CHANGE["half.py"]
-
-
-def test_a_token_that_can_not_push_to_the_own_repository_is_an_error(branch: Branch) -> None:
-    branch.github.add_user("eve")
-    builder = branch.builder(CHANGE, token=branch.github.token_for("eve"))
-    with pytest.raises(PushRefused):
-        publish_to_pull_request(builder)
 
 
 @pytest.mark.attack

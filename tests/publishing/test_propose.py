@@ -35,29 +35,31 @@ class RecordingForge(MemoryForge):
         return PULL
 
 
-def requests_after(folder: Path, pushed: PushedChange) -> list[str]:
-    """What GitHub is asked for after the push."""
-    forge = RecordingForge(folder)
-    workspace = Workspace(folder, str(folder), "a" * 40, "main")
-    builder = CommitBuilder(publish_request(), forge, workspace)
-    list(propose(builder, pushed, 0.0))
-    return forge.asked
-
-
 @pytest.mark.parametrize(
-    ("how", "base", "requests"),
+    ("how", "base", "requests", "stages"),
     [
-        ("pushed", None, []),
-        ("updated", None, []),
-        ("unchanged", "main", []),
-        ("separate", "main", ["open half into main"]),
+        ("pushed", None, [], ["half"]),
+        ("unchanged", "main", [], []),
+        ("separate", "main", ["open half into main"], [PULL.url]),
     ],
 )
 def test_only_a_branch_of_its_own_gets_a_pull_request(
-    tmp_path: Path, how: PublicationMethod, base: str | None, requests: list[str]
+    tmp_path: Path,
+    how: PublicationMethod,
+    base: str | None,
+    requests: list[str],
+    stages: list[str],
 ) -> None:
+    forge = RecordingForge(tmp_path)
+    workspace = Workspace(tmp_path, str(tmp_path), "a" * 40, "main")
     pushed = PushedChange(Publication(branch="half", how=how), proposed_base=base)
-    assert requests_after(tmp_path, pushed) == requests
+    with run_log(tmp_path / "events.jsonl") as log:
+        log.stage("change", "", 0.0)
+        request = replace(publish_request(), log=log)
+        list(propose(CommitBuilder(request, forge, workspace), pushed, time.monotonic()))
+    logged = [e for e in read_log(tmp_path / "events.jsonl") if isinstance(e, StageCompleted)]
+    assert forge.asked == requests
+    assert [stage.detail for stage in logged if stage.stage == "published"] == stages
 
 
 class RefusingForge(MemoryForge):
@@ -75,30 +77,6 @@ def test_a_branch_that_was_pushed_is_known_if_its_pull_request_is_refused(tmp_pa
     assert next(steps).publication.branch == "agent/12"
     with pytest.raises(ForgeError, match="agent/12 may not be proposed"):
         next(steps)
-
-
-def stages_after(folder: Path, pushed: PushedChange, forge: MemoryForge) -> list[tuple[str, str]]:
-    """The stages in the log of a run that published this."""
-    log = run_log(folder / "events.jsonl")
-    workspace = Workspace(folder, str(folder), "a" * 40, "main")
-    request = replace(publish_request(), log=log)
-    list(propose(CommitBuilder(request, forge, workspace), pushed, time.monotonic()))
-    log.close()
-    stages = [e for e in read_log(folder / "events.jsonl") if isinstance(e, StageCompleted)]
-    assert all(0 <= stage.seconds < 600 for stage in stages)
-    return [(stage.stage, stage.detail) for stage in stages]
-
-
-def test_the_log_says_where_the_change_was_published(tmp_path: Path) -> None:
-    with_pull = PushedChange(Publication(branch="agent/12"), proposed_base="main")
-    forge = RecordingForge(tmp_path)
-    assert stages_after(tmp_path, with_pull, forge) == [("published", PULL.url)]
-
-
-def test_the_log_names_the_branch_where_no_pull_request_is_known(tmp_path: Path) -> None:
-    pushed = PushedChange(Publication(branch="half", how="pushed"))
-    forge = RecordingForge(tmp_path)
-    assert stages_after(tmp_path, pushed, forge) == [("published", "half")]
 
 
 @pytest.mark.parametrize(

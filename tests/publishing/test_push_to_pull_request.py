@@ -36,20 +36,6 @@ def test_branches_that_work_is_merged_into_are_not_pushed_to(head: str) -> None:
     assert refused.value.branch_exists, "a pull request can be opened against it"
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        {},
-        {"head_branch": "release"},
-        {"head_branch": "", "default_branch": ""},
-        {"head_branch": "main", "is_fork": True},
-        {"head_branch": "develop", "is_fork": True},
-    ],
-)
-def test_other_branches_and_those_of_forks_are(values: dict[str, object]) -> None:
-    require_allowed_branch(SETTINGS, PULL.model_copy(update=values))
-
-
 @dataclass
 class ForgeWithPull(MemoryForge):
     """A forge that has read the branch of the pull request just now."""

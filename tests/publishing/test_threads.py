@@ -145,19 +145,6 @@ def answered(folder: Path, *answers: ThreadAnswer, is_question: bool = False) ->
     return forge
 
 
-def test_questions_in_several_threads_are_answered_there_and_in_the_final_comment(
-    tmp_path: Path,
-) -> None:
-    forge = answered(
-        tmp_path, answer("T1", "It halves."), answer("T2", "It rounds."), is_question=True
-    )
-    assert [(reply.thread.label, reply.text) for reply in forge.replies] == [
-        ("T1", "It halves."),
-        ("T2", "It rounds."),
-    ]
-    assert not any(reply.is_addressed or reply.is_only_answer for reply in forge.replies)
-
-
 def test_without_a_change_no_reply_says_that_something_was_done(tmp_path: Path) -> None:
     forge = answered(tmp_path, answer("T1", "I would keep `half`."), answer("T2"))
     assert [(reply.thread.label, reply.is_addressed) for reply in forge.replies] == [("T1", False)]

@@ -64,7 +64,7 @@ def test_a_question_is_answered_with_few_requests(scenario: CountedScenario) -> 
     scenario.says(scenario.issue, "@agent what does it do?")
     [comment] = [c.body for c in scenario.issue.comments if c.author.login == ACTIONS]
     assert " ending=answer" in comment
-    assert "calc.py#L2" in comment and "Nothing was changed" in comment
+    assert "`calc.py:2`" in comment and "Nothing was changed" in comment
     assert scenario.pulls() == [] and scenario.branches() == []
     scenario.require(api=10, git=6)
 

@@ -27,7 +27,7 @@ PERMISSIONS: Mapping[str, str] = {
     "pull_requests": "write",
     "metadata": "read",
     "actions": "read",
-    "checks": "write",
+    "checks": "read",
     "statuses": "read",
     "members": "read",
 }

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from markdown_it.token import Token
 
 from resolver.github.text.markdown import block_parser
+from resolver.github.text.markdown_source import Edit, MarkdownSource, apply_edits, parts_of
 from resolver.github.text.page import HIDDEN_ELEMENTS, SHOWN_AS_TEXT, TAG, PageReader, sanitize
-from resolver.github.text.source import Edit, Source, apply_edits, parts_of
 from resolver.security.invisible_text import without_invisible
 
 _MAX_PASSES = 8
@@ -112,7 +112,7 @@ def _strip_until_stable(text: str, removals: Counter[str]) -> str:
 
 def _strip_markdown(text: str, removals: Counter[str]) -> str:
     """Return the text without what markdown does not show, apart from HTML."""
-    source = Source(text)
+    source = MarkdownSource(text)
     _strip_definitions(source, removals)
     for block in source.blocks:
         if block.type == "inline":
@@ -125,7 +125,7 @@ def _strip_markdown(text: str, removals: Counter[str]) -> str:
     return source.text()
 
 
-def _strip_definitions(source: Source, removals: Counter[str]) -> None:
+def _strip_definitions(source: MarkdownSource, removals: Counter[str]) -> None:
     """Remove the link definitions that no link uses, and titles.
 
     Such a definition is not shown; `[//]: # (note)` is a common way to write a comment.
@@ -161,7 +161,7 @@ def _pattern_edits(block: Token, removals: Counter[str]) -> Iterator[Edit]:
                 yield *match.span(), replacement
 
 
-def _strip_fence(source: Source, block: Token, removals: Counter[str]) -> None:
+def _strip_fence(source: MarkdownSource, block: Token, removals: Counter[str]) -> None:
     """Strip a code block: its info string, and what is not seen of a drawing."""
     info, content = block.info.strip(), block.content
     language = (info.split() or [""])[0]
@@ -194,7 +194,7 @@ def _strip_html(text: str, removals: Counter[str]) -> str:
     The text is rendered with a number in place of each piece between two tags. What the sanitizer
     leaves is read in order: a number that is seen becomes its piece again.
     """
-    source, lowered = Source(text), text.lower()
+    source, lowered = MarkdownSource(text), text.lower()
     page: list[str] = []
     raw: list[str] = []
     pieces: list[tuple[int, str]] = []

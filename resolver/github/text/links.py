@@ -3,7 +3,7 @@
 Pictures are replaced by `[picture N]` and their URLs are listed. Alternative texts are removed from
 the text too: people who view the page see the picture instead.
 
-References are found as GitHub links them, except in code. Source:
+References are found as GitHub links them, except in code. MarkdownSource:
 https://docs.github.com/en/get-started/writing-on-github/working-with-advanced-formatting/autolinked-references-and-urls
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from markdown_it.token import Token
 
 from resolver.github.text.hidden_text import strip_hidden
-from resolver.github.text.source import Source, apply_edits, parts_of
+from resolver.github.text.markdown_source import MarkdownSource, apply_edits, parts_of
 
 MAX_NUMBERED_PICTURES = 20
 """Maximum number of pictures that get a number; further ones are only counted."""
@@ -77,7 +77,7 @@ def without_pictures(cleaned: str) -> str:
 def _replace_pictures(text: str, mark: Callable[[Token], str]) -> str:
     if "![" not in text:
         return text  # skip the parser, which is slow
-    source = Source(text)
+    source = MarkdownSource(text)
     for block in source.blocks:
         if block.type == "inline":
             edits = [(start, end, mark(part)) for part, start, end in parts_of(block, "image")]
@@ -108,7 +108,7 @@ def references_in(text: str, host: str) -> Iterator[IssueReference]:
 
     `host` is the forge's host name, with the port if it has one. URLs of other hosts are skipped.
     """
-    for block in Source(text).blocks:
+    for block in MarkdownSource(text).blocks:
         if block.type == "inline":
             code = [(start, end, " ") for _, start, end in parts_of(block, "code_inline")]
             yield from _references(apply_edits(block.content, code), host)

@@ -77,7 +77,7 @@ def apply_edits(content: str, edits: Iterable[Edit]) -> str:
     return "".join([*parts, content[position:]])
 
 
-class Source:
+class MarkdownSource:
     """A text, and the tokens of its blocks, whose content can be replaced.
 
     definitions: the link definitions as the parser keeps them, with their label; one that repeats a
