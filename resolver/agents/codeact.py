@@ -16,13 +16,11 @@ from resolver.agents.replies import find_offered_tools, next_action, read_reply
 from resolver.agents.tags import show_tools
 from resolver.agents.tools.calls import (
     BROWSER,
-    MCP_TAG,
+    mcp_section,
     native_names,
     native_specs,
-    refuse_if_unavailable,
-    tools_text,
 )
-from resolver.agents.tools.finish import correct_thread_answers, correct_title
+from resolver.agents.tools.finish import correct_thread_answers, correct_title, refuse
 from resolver.agents.tools.registry import (
     DelegateAgent,
     available_tools,
@@ -30,7 +28,7 @@ from resolver.agents.tools.registry import (
 )
 from resolver.config.templates import render
 from resolver.errors import ContextWindowExceeded
-from resolver.events.actions import CondensationRequest
+from resolver.events.actions import CondensationRequest, FileEdit, FileWrite
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
@@ -95,18 +93,18 @@ class CodeActAgent:
     def step(self, state: State) -> ActionBase:
         """Return the next action of the last reply, or the first one of a new reply.
 
-        A call of a tool that the agent does not have, or an edit by a read-only agent, becomes an
-        `Invalid` with the reason. If the conversation exceeds the context window, the action is a
-        CondensationRequest.
+        An edit by a read-only agent becomes an `Invalid` with the reason. If the conversation
+        exceeds the context window, the action is a CondensationRequest.
 
         Raises ModelError, and ContextWindowExceeded if the previous CondensationRequest was not
         answered.
         """
         action = correct_thread_answers(self._requested_action(state), self._thread_labels)
-        action = refuse_if_unavailable(
-            action, self._tools, self._tool_names(), may_edit=not self.is_read_only
-        )
-        return action if self.is_read_only else correct_title(action, state)
+        if not self.is_read_only:
+            return correct_title(action, state)
+        if isinstance(action, FileWrite | FileEdit):
+            return refuse(action, "agent/edit_refused.md.j2")
+        return action
 
     def _requested_action(self, state: State) -> ActionBase:
         """Return the next action that the model asks for, whether it is available or not."""
@@ -137,7 +135,7 @@ class CodeActAgent:
             has_threads=bool(self._thread_labels),
         )
         text = render(template, dialect=self._dialect, **offered, **values)
-        text = f"{text.strip()}\n\n{tools_text(self._mcp, self._dialect)}".strip()
+        text = f"{text.strip()}\n\n{mcp_section(self._mcp, self._dialect)}".strip()
         return SystemPrompt(
             content=text, tools=self._tool_names(), dialect=self._dialect, mcp_tools=self._mcp
         )
@@ -149,10 +147,8 @@ class CodeActAgent:
         return (*specs, *native_specs(self._mcp))
 
     def _tool_names(self) -> tuple[str, ...]:
-        """Return the names of the agent's tools, as it writes them."""
-        if self._dialect == "tools":
-            return (*self._tools, *native_names(self._mcp))
-        return (*self._tools, *((MCP_TAG,) if self._mcp else ()))
+        """Return the names of the agent's tools."""
+        return (*self._tools, *native_names(self._mcp))
 
 
 def _is_unanswered(state: State) -> bool:

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import NO_OPTIONAL_TOOLS, AvailableTools
-from resolver.agents.tools.calls import refuse_unavailable
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
@@ -148,13 +147,11 @@ class LocAgent(AnsweringAgent):
         """Return the next action.
 
         Reported places are marked as unknown if their file or lines do not exist at the base
-        commit. A completed report without places is refused.
+        commit.
         """
         action = super().step(state)
         if not isinstance(action, a.Finish):
             return action
-        if action.task_completed and not action.places:
-            return refuse_unavailable(action, self._tool_names())
         places = tuple(self._check_place(place) for place in action.places)
         return action.model_copy(update={"places": places})
 

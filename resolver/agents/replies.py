@@ -32,7 +32,7 @@ def read_reply(
     """Return the actions of the reply in order, at least one.
 
     mcp: the MCP tools that were offered, from the log.
-    tool_names: the names of all tools that were offered, in that dialect.
+    tool_names: the names of all tools that were offered; empty for all that there are.
 
     Tool calls take precedence over tags in the text. The text next to them is the thought of the
     first action. Actions after a `Finish` are dropped. A reply without actions is a message that
@@ -42,17 +42,13 @@ def read_reply(
     if completion.tool_calls:
         last = len(completion.tool_calls) - 1
         actions = [
-            parse_tool_call(
-                call, is_truncated and index == last, mcp, tool_names if dialect == "tools" else ()
-            )
+            parse_tool_call(call, is_truncated and index == last, mcp, tool_names)
             for index, call in enumerate(completion.tool_calls)
         ]
         thought = completion.text.strip()
         actions[0] = actions[0].model_copy(update={"thought": thought})
         return _until_finish(actions)
-    actions = list(
-        parse_tags(completion.text, is_truncated, mcp, tool_names if dialect == "tags" else ())
-    )
+    actions = list(parse_tags(completion.text, is_truncated, mcp, tool_names))
     if dialect == "tools" and any(not isinstance(action, Think) for action in actions):
         return (Invalid(reason=render("agent/tags_in_text.md.j2").strip()),)
     if dialect == "tags" and actions:

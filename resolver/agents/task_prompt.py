@@ -1,49 +1,36 @@
 """The first user message: the task as the agent gets it.
 
-The template reads the task's own values. Before that, its texts are shortened to share one budget
-of characters, the most important ones first. All untrusted text is enclosed in lines with a marker
-that does not occur in it, so that no text can end its own block, whatever markup it imitates.
+The template reads the task's own values. Where its parts were not limited when they were read, the
+longest are shortened here. All untrusted text is enclosed in lines with a marker that does not
+occur in it, so that no text can end its own block, whatever markup it imitates.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import TypeVar
 
-from resolver.agents.tags import write_tags
+from pydantic import BaseModel
+
 from resolver.config.templates import render
-from resolver.events import actions as a
-from resolver.models.issue_context import FailedCheck
 from resolver.models.pull_request import (
     PullRequestContext,
     ReviewThread,
-    ThreadAnswer,
     ThreadRequest,
 )
 from resolver.models.run import Comment, Task
-from resolver.models.truncate import HEAD_SHARE, marker_for, shorten_thread, truncate_middle
-
-MAX_PROMPT_LENGTH = 200_000
-"""Approximate maximum length of a task prompt, in characters."""
-
-MIN_PART_LENGTH = 400
-"""Minimum number of characters that a part gets, even if the budget is used up."""
+from resolver.models.truncate import marker_for, shorten_thread, truncate_middle
 
 # Maximum lengths of single parts, in characters.
 MAX_INSTRUCTION_LENGTH = 10_000
-MAX_BODY_LENGTH = 40_000
-MAX_CHECK_LENGTH = 8_000
+MAX_BODY_LENGTH = 30_000
+MAX_DIFF_LENGTH = 60_000
 MAX_COMMENT_LENGTH = 15_000
 MAX_REVIEW_LENGTH = 4_000
-MAX_REFERENCE_LENGTH = 3_000
 MAX_THREAD_LENGTH = 6_000
 
 # Maximum lengths of all parts of a kind together, in characters.
-MAX_COMMENTS_LENGTH = 60_000
-MAX_REFERENCES_LENGTH = 18_000
-MAX_THREADS_LENGTH = 40_000
-MAX_REQUESTED_THREADS_LENGTH = 80_000
-
-MIN_COMMENTS_LENGTH = 20_000
-"""Characters that are available for comments even if the prompt is full."""
+MAX_COMMENTS_LENGTH = 40_000
+MAX_THREADS_LENGTH = 30_000
+MAX_REQUESTED_THREADS_LENGTH = 50_000
 
 MAX_REVIEWS = 10
 MAX_SUBJECTS = 15
@@ -57,6 +44,9 @@ MAX_TEMPLATE_LENGTH = 8_000
 
 A longer one is not shown at all, because a part of it can't be filled in.
 """
+
+
+Part = TypeVar("Part", bound=BaseModel)
 
 
 def render_task(
@@ -85,8 +75,7 @@ def render_task(
     subjects, template: of the repository's newest commits, and for its pull requests.
     """
     asked = _fit_requested_threads(task.asked)
-    budget = _Budget(MAX_PROMPT_LENGTH - sum(map(_requested_length, asked)))
-    fitted, diff = _fit_task(task, diff, budget)
+    fitted = _fit_task(task)
     pull, fitted_pull = task.pull, fitted.pull
     threads_left_out = 0
     if pull and fitted_pull:
@@ -94,10 +83,10 @@ def render_task(
     values = {
         "task": fitted,
         "asked": asked,
-        "example": write_tags(_ANSWERS_EXAMPLE) if dialect == "tags" else None,
+        "dialect": dialect,
         "threads_left_out": threads_left_out,
         "more_left_out": len(task.left_out) - len(fitted.left_out),
-        "diff": diff or "(nothing)",
+        "diff": truncate_middle(diff, MAX_DIFF_LENGTH) if diff else "(nothing)",
         "subjects": subjects[:MAX_SUBJECTS],
         "template": template.strip() if template and len(template) <= MAX_TEMPLATE_LENGTH else None,
         "cut": truncate_middle,
@@ -117,90 +106,41 @@ def render_task(
     return render("agent/task.md.j2", marker=marker, **values).strip()
 
 
-_ANSWERS_EXAMPLE = a.Finish(
-    message="Round half() to the nearest even",
-    threads=(
-        ThreadAnswer(id="T1", addressed=True, answer="Renamed to `half`, with its callers."),
-        ThreadAnswer(id="T2", answer="It is kept: `cli.py` passes None here."),
-    ),
-)
-
-
-@dataclass
-class _Budget:
-    """The character budget of a prompt. remaining: characters that are not used yet."""
-
-    remaining: int
-
-    def cut(self, text: str, max_length: int | None = None) -> str:
-        """Return the text truncated to `max_length` characters or to what is left of the budget.
-
-        The length of the result is subtracted from `remaining`. A text always gets MIN_PART_LENGTH
-        characters, so that `remaining` can become negative.
-        """
-        available = max(self.remaining, MIN_PART_LENGTH)
-        truncated = truncate_middle(text, min(max_length or available, available))
-        self.remaining -= len(truncated)
-        return truncated
-
-
-def _fit_task(task: Task, diff: str | None, budget: _Budget) -> tuple[Task, str | None]:
-    """Return the task and the diff with texts that fit. They share the budget in this order."""
-    instruction = budget.cut(task.trigger.instruction.strip(), MAX_INSTRUCTION_LENGTH)
-    body = budget.cut(task.body.strip(), MAX_BODY_LENGTH)
-    checks = tuple(_fit_check(check, budget) for check in task.checks)
-    diff = budget.cut(diff) if diff else None
-    pull = _fit_pull_request(task.pull, _other_threads(task), budget) if task.pull else None
-    comments = _fit_comments(task.comments, budget)
-    references_budget = _Budget(min(budget.remaining, MAX_REFERENCES_LENGTH))
-    references = tuple(
-        one.model_copy(update={"body": references_budget.cut(one.body, MAX_REFERENCE_LENGTH)})
-        for one in task.references
-    )
+def _fit_task(task: Task) -> Task:
+    """Return the task with texts that fit."""
     values = {
-        "trigger": task.trigger.model_copy(update={"instruction": instruction}),
-        "body": body,
-        "checks": checks,
-        "pull": pull,
-        "comments": comments,
-        "references": references,
+        "trigger": _cut(task.trigger, instruction=MAX_INSTRUCTION_LENGTH),
+        "body": truncate_middle(task.body.strip(), MAX_BODY_LENGTH),
+        "pull": _fit_pull_request(task.pull, _other_threads(task)) if task.pull else None,
+        "comments": _fit_comments(task.comments),
         "left_out": task.left_out[:MAX_LISTED_OMISSIONS],
     }
-    return task.model_copy(update=values), diff
+    return task.model_copy(update=values)
 
 
-def _fit_check(check: FailedCheck, budget: _Budget) -> FailedCheck:
-    log = budget.cut(check.log, MAX_CHECK_LENGTH)
-    summary = budget.cut(check.summary.strip(), MAX_CHECK_LENGTH // 2)
-    return check.model_copy(update={"log": log, "summary": summary})
+def _cut(value: Part, **limits: int) -> Part:
+    """Return the value with these texts truncated."""
+    texts = {
+        name: truncate_middle(getattr(value, name).strip(), limit) for name, limit in limits.items()
+    }
+    return value.model_copy(update=texts)
 
 
 def _fit_pull_request(
-    pull: PullRequestContext, threads: Iterable[ReviewThread], budget: _Budget
+    pull: PullRequestContext, threads: Iterable[ReviewThread]
 ) -> PullRequestContext:
     """Return the pull request with texts that fit, and as many of the threads as fit."""
-    remaining = min(MAX_THREADS_LENGTH, max(budget.remaining, MAX_THREAD_LENGTH))
+    remaining = MAX_THREADS_LENGTH
     shown: list[ReviewThread] = []
     for thread in threads:
-        length = min(MAX_THREAD_LENGTH, sum(len(comment.body) for comment in thread.comments))
-        remaining -= length
+        remaining -= min(MAX_THREAD_LENGTH, sum(len(comment.body) for comment in thread.comments))
         if remaining < 0:
             break
-        budget.remaining -= length
         shown.append(thread)
     values = {
         "threads": tuple(shown),
-        "closes": tuple(
-            issue.model_copy(update={"body": budget.cut(issue.body)}) for issue in pull.closes
-        ),
         "reviews": tuple(
-            review.model_copy(
-                update={
-                    "text": review.text.model_copy(
-                        update={"body": budget.cut(review.text.body, MAX_REVIEW_LENGTH)}
-                    )
-                }
-            )
+            review.model_copy(update={"text": _cut(review.text, body=MAX_REVIEW_LENGTH)})
             for review in pull.reviews[-MAX_REVIEWS:]
         ),
     }
@@ -215,18 +155,11 @@ def _other_threads(task: Task) -> list[ReviewThread]:
     return sorted(newest, key=lambda thread: thread.is_resolved or thread.is_outdated)
 
 
-def _fit_comments(comments: Sequence[Comment], budget: _Budget) -> tuple[Comment, ...]:
+def _fit_comments(comments: Sequence[Comment]) -> tuple[Comment, ...]:
     """Return the oldest and the newest comments that fit, in chronological order."""
-    max_length = max(MIN_COMMENTS_LENGTH, min(MAX_COMMENTS_LENGTH, budget.remaining))
-    max_comment_length = min(
-        MAX_COMMENT_LENGTH, int(max_length * HEAD_SHARE) - 100
-    )  # 100: the note about the truncation
-    truncated = [
-        c.model_copy(update={"body": truncate_middle(c.body, max_comment_length)}) for c in comments
-    ]
-    shown = shorten_thread(truncated, max_length)
-    budget.remaining -= sum(len(comment.body) for comment in shown)
-    return shown
+    return shorten_thread(
+        [_cut(comment, body=MAX_COMMENT_LENGTH) for comment in comments], MAX_COMMENTS_LENGTH
+    )
 
 
 def _fit_requested_threads(threads: Iterable[ThreadRequest]) -> tuple[ThreadRequest, ...]:

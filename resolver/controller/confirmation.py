@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
-from resolver.agents.tools.registry import tool_of
+from resolver.agents.tools.registry import tool_name_of
 from resolver.config.templates import render
 from resolver.controller.control import Approve, ControlRequestHandler, Deny
 from resolver.events import actions as a
@@ -236,8 +236,7 @@ def _tool_name(action: ActionBase) -> str:
     """Return the name of the tool that rules name: `SERVER/TOOL` for one of an MCP server."""
     if isinstance(action, a.McpCall):
         return f"{action.server}/{action.name}"
-    found = tool_of(action)
-    return found[0].name if found else str(getattr(action, "kind", ""))
+    return tool_name_of(action) or str(getattr(action, "kind", ""))
 
 
 def _refuse(rule: ActionRule | None) -> ErrorObservation:

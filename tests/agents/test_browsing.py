@@ -22,7 +22,7 @@ from resolver.models.run import Completion, McpTool, RequestedToolCall
 DIALECTS: list[Dialect] = ["tools", "tags"]
 PICTURE = "data:image/jpeg;base64,AAAA"
 NAVIGATE = '{"url": "http://127.0.0.1:8000/"}'
-IN_TAGS = f'<mcp server="browser" tool="browser_navigate">{NAVIGATE}</mcp>'
+IN_TAGS = f"<browser__browser_navigate>{NAVIGATE}</browser__browser_navigate>"
 URL: JsonObject = {"type": "object", "properties": {"url": {"type": "string"}}}
 TOOLS = AvailableTools(
     mcp=(

@@ -8,7 +8,6 @@ import pytest
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import AGENTS, choose_dialect, make_agent
-from resolver.agents.tags import write_tags
 from resolver.errors import ContextWindowExceeded, UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -20,7 +19,8 @@ from resolver.events.stream import EventStream
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
-from resolver.models.run import CodePlace, Completion, McpTool, RequestedToolCall
+from resolver.models.run import Completion, McpTool, RequestedToolCall
+from tests.agents.test_tags import in_tags
 
 BROWSER_TOOL = McpTool(server="browser", name="browser_navigate")
 
@@ -191,27 +191,28 @@ def test_an_agent_that_changes_nothing_is_offered_its_own_tools_alone(
     )
 
 
+@pytest.mark.parametrize("dialect", ["tools", "tags"])
 @pytest.mark.parametrize(
-    ("name", "action"),
+    ("name", "tool", "arguments"),
     [
-        ("CodeActAgent", a.CodeSearch(terms=("parse",))),
-        ("CodeActAgent", a.ReviewComment(path="a.py", line=1, body="x")),
-        ("CodeActAgent", a.Delegate(agent="CodeActAgent", task="x")),
-        ("CodeActAgent", a.Finish(message="x", places=(CodePlace(path="a.py", start=1, end=1),))),
-        ("CodeActAgent", a.Finish(message="x", verdict="comment")),
-        ("ReadOnlyAgent", a.FileWrite(path="a.py", content="x = 1\n")),
-        ("LocAgent", a.FileWrite(path="a.py", content="x = 1\n")),
-        ("LocAgent", a.Finish(message="It is in src/a.py.")),
-        ("BrowsingAgent", a.CmdRun(command="ls")),
+        ("CodeActAgent", "search_code", {"terms": "parse"}),
+        ("CodeActAgent", "delegate", {"task": "x"}),
+        ("CodeActAgent", "submit_review", {"summary": "x"}),
+        ("ReadOnlyAgent", "str_replace_editor", {"command": "undo_edit", "path": "a.py"}),
+        ("LocAgent", "finish", {"message": "It is in src/a.py."}),
+        ("BrowsingAgent", "execute_bash", {"command": "ls"}),
     ],
 )
 def test_a_tool_that_was_not_offered_is_refused_and_does_nothing(
-    name: str, action: ActionBase
+    name: str, tool: str, arguments: dict[str, str], dialect: Dialect
 ) -> None:
-    model = ReplayModel([Completion(model="m", text=write_tags(action))], supports_tools=False)
-    taken = make_agent(name, model, "tags", EVERYTHING).step(State())
+    call = RequestedToolCall(id="c", name=tool, arguments=json.dumps(arguments))
+    by_tag = Completion(model="m", text=in_tags(tool, arguments))
+    reply = by_tag if dialect == "tags" else Completion(model="m", tool_calls=(call,))
+    agent = make_agent(name, ReplayModel([reply]), dialect, EVERYTHING)
+    taken = agent.step(State.fold([agent.system_prompt().model_copy(update={"id": 0})]))
     assert isinstance(taken, a.Invalid)
-    assert "not one of your tools" in taken.reason
+    assert f"you have no tool '{tool}', so nothing was executed" in taken.reason
 
 
 @pytest.mark.parametrize("name", ["BrowsingAgent", "VisualBrowsingAgent", "LocAgent"])

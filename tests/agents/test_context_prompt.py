@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.task_prompt import MAX_PROMPT_LENGTH, render_task
+from resolver.agents.task_prompt import MAX_THREADS_LENGTH, render_task
 from resolver.models.issue_context import (
     Annotation,
     FailedCheck,
@@ -69,27 +69,6 @@ def test_the_requester_is_marked() -> None:
     assert UNKNOWN not in prompt
 
 
-def test_a_failed_check_is_shown_with_step_annotations_and_log() -> None:
-    check = FailedCheck(
-        name="tests",
-        conclusion="failure",
-        step="Run pytest",
-        summary="2 failed",
-        annotations=(Annotation(path="a.py", line=3, level="failure", message="bad"),),
-        log="E   assert 1 == 2",
-    )
-    prompt = rendered(make_task(checks=(check,)))
-    assert block(prompt, "failed check").splitlines() == [
-        "failed check tests: failure, in its step Run pytest",
-        "2 failed",
-        "",
-        "a.py:3: failure: bad",
-        "",
-        "The end of its log:",
-        "E   assert 1 == 2",
-    ]
-
-
 def test_a_request_by_a_failed_check_is_not_called_one_of_a_person() -> None:
     task = make_task()
     started = {"check": "CI", "instruction": 'The check "CI" failed on main.'}
@@ -98,20 +77,6 @@ def test_a_request_by_a_failed_check_is_not_called_one_of_a_person() -> None:
     assert "No person asked for this run. A failed check started it" in prompt
     assert block(prompt, "request") == 'request\nThe check "CI" failed on main.'
     assert "No person asked for this run" not in rendered(task)
-
-
-def test_pictures_are_listed_with_alternative_texts_and_reasons_for_missing_ones() -> None:
-    pictures = (
-        Picture(number=1, where="in the description", alt="a chart", kind="png", width=8, height=6),
-        Picture(number=2, where="in a comment of zoe", host="evil.example", why_not="too large"),
-        Picture(number=3, where="in the description", why_not="only uploads"),
-    )
-    assert block(rendered(make_task(pictures=pictures)), "pictures").splitlines()[1:] == [
-        "picture 1, in the description: PNG, 8 x 6. Its alternative text, not visible on the page: "
-        "a chart",
-        "picture 2, in a comment of zoe: not fetched: too large; it lies on evil.example",
-        "picture 3, in the description: not fetched: only uploads; it lies nowhere",
-    ]
 
 
 def words(body: str) -> AuthoredText:
@@ -181,10 +146,10 @@ def huge() -> Task:
 def test_a_huge_task_is_bounded_and_keeps_the_most_important_parts() -> None:
     task = huge()
     prompt = render_task(task, "abc123", "/workspace", diff="+ line\n" * 17_000)
-    assert len(prompt) < MAX_PROMPT_LENGTH + 70_000
+    assert len(prompt) < 400_000
     assert "fix the parser only" in prompt
-    assert len(block(prompt, "failed check")) > 10_000
-    assert len(block(prompt, "description")) > 39_000
+    assert len(block(prompt, "failed check")) > 9_000
+    assert len(block(prompt, "description")) > 29_000
     assert "number 0 " in prompt
     assert "number 49 " in prompt
     assert "issue #11, mentioned" in prompt
@@ -220,3 +185,21 @@ def test_no_text_of_the_issue_context_ends_its_block(text: str) -> None:
     lines = [line for line in prompt.split("\n") if marker in line]
     assert all(re.match(r"--- (begin|end) .* \w+ ---$|What people wrote", line) for line in lines)
     assert len(lines) == 1 + 2 * (6 + bool(text.strip()))
+
+
+def thread(number: int, *, resolved: bool = False, body: str = "x" * 5_000) -> ReviewThread:
+    words = AuthoredText(id=number, author="eve", at=NOW, body=body)
+    return ReviewThread(
+        id=str(number), path=f"{number}.py", line=1, is_resolved=resolved, comments=(words,)
+    )
+
+
+def test_of_many_review_threads_the_open_and_the_newest_are_shown() -> None:
+    threads = tuple(thread(n, resolved=n == 19) for n in range(20))
+    pull = PullRequestContext(number=1, head="a" * 40, base_branch="main", threads=threads)
+    prompt = rendered(make_task(pull=pull))
+    heads = re.findall(r"--- begin (.* conversation on .*) \w+ ---", prompt)
+    assert heads[0] == "open conversation on 18.py:1"
+    assert len(heads) * 5_000 <= MAX_THREADS_LENGTH
+    assert f"{20 - len(heads)} more conversations on the code are not shown" in prompt
+    assert not any("resolved" in head for head in heads)

@@ -10,15 +10,14 @@ from resolver.agents.registry import (
     make_agent,
     require_agent,
 )
-from resolver.agents.tags import write_tags
 from resolver.errors import UsageError
 from resolver.events import actions as a
-from resolver.events.base import ActionBase
 from resolver.events.lifecycle import SystemPrompt
 from resolver.events.state import State
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.models.run import Completion, McpTool
+from tests.agents.test_tags import in_tags
 
 BROWSER_TOOL = McpTool(server="browser", name="browser_navigate")
 SEARCH = McpTool(server="docs", name="search")
@@ -32,12 +31,6 @@ def defined(head: str = "", body: str = "HOUSE-WORD {{ not_ours }}") -> AgentDef
 def prompt_of(agent: AgentDefinition, dialect: Dialect, **offer: bool) -> SystemPrompt:
     offered = AvailableTools(definitions=(agent,), **offer)
     return make_agent("own", ReplayModel([]), dialect, offered).system_prompt()
-
-
-def taken(agent: AgentDefinition, action: ActionBase) -> ActionBase:
-    """Return the action that the agent makes of an action written in tags."""
-    model = ReplayModel([Completion(model="m", text=write_tags(action))])
-    return make_agent("own", model, "tags", AvailableTools(definitions=(agent,))).step(State())
 
 
 @pytest.mark.parametrize("dialect", ["tools", "tags"])
@@ -55,7 +48,7 @@ def test_a_defined_agent_is_shown_only_its_own_tools(dialect: Dialect) -> None:
     shown = prompt_of(defined("tools: execute_bash, plan\n"), dialect, delegates=True)
     assert shown.tools == ("execute_bash", "think", "plan", "finish")
     assert "<str_replace_editor" not in shown.content
-    assert ("<execute_bash " in shown.content) == (dialect == "tags")
+    assert ("<execute_bash>" in shown.content) == (dialect == "tags")
 
 
 def test_a_tool_that_the_run_lacks_is_not_offered() -> None:
@@ -75,28 +68,14 @@ def test_mcp_tools_are_offered_only_to_agents_that_list_them(named: bool) -> Non
     assert ("docs__search" in prompt.tools) == named
 
 
-@pytest.mark.parametrize(
-    "action",
-    [
-        a.FileWrite(path="a.py", content="x\n"),
-        a.FileRead(path="a.py"),
-        a.IPythonRunCell(code="1"),
-        a.Delegate(agent="CodeActAgent", task="do it"),
-    ],
-)
-def test_a_tool_of_another_agent_is_refused_with_a_reason(action: ActionBase) -> None:
-    refused = taken(defined("tools: execute_bash\n"), action)
-    assert isinstance(refused, a.Invalid)
-    assert "not one of your tools" in refused.reason and "execute_bash" in refused.reason
-
-
 def test_a_read_only_agent_may_view_but_not_edit() -> None:
     agent = defined("read_only: true\ntools: str_replace_editor\n")
-    assert isinstance(taken(agent, a.FileRead(path="a.py")), a.FileRead)
-    refused = taken(agent, a.FileWrite(path="a.py", content="x\n"))
-    assert isinstance(refused, a.Invalid)
-    assert refused.reason.startswith("You may not change files, so the edit was not made")
-    assert "not one of your tools" not in refused.reason
+    for command, kind in (("view", a.FileRead), ("undo_edit", a.Invalid)):
+        text = in_tags("str_replace_editor", {"command": command, "path": "a.py"})
+        model = ReplayModel([Completion(model="m", text=text)])
+        taken = make_agent("own", model, "tags", AvailableTools(definitions=(agent,))).step(State())
+        assert isinstance(taken, kind)
+    assert isinstance(taken, a.Invalid) and "You may not change files" in taken.reason
 
 
 def test_the_registry_finds_a_defined_agent_by_its_exact_name() -> None:

@@ -3,27 +3,24 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.replies import has_pending_actions, next_action, read_reply
-from resolver.agents.tags import parse_tags
-from resolver.agents.tools.calls import (
-    MAX_TOOL_NAME_LENGTH,
-    native_names,
-    native_specs,
-    write_call,
-)
-from resolver.agents.tools.registry import TOOL_NAMES, tool_usage
+from resolver.agents.tools.calls import MAX_TOOL_NAME_LENGTH, native_names, native_specs
+from resolver.agents.tools.registry import TOOL_NAMES
 from resolver.events import actions as a
+from resolver.events.base import ActionBase
 from resolver.events.lifecycle import ModelReplied, SystemPrompt
 from resolver.events.state import State
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.models.run import Completion, McpTool, RequestedToolCall
 
+DIALECTS: list[Dialect] = ["tools", "tags"]
 SEARCH = McpTool(
     server="docs",
     name="search",
@@ -34,107 +31,22 @@ SEARCH = McpTool(
         "required": ["query"],
     },
 )
-CALL = a.McpCall(server="docs", name="search", arguments={"query": "x"})
 
 
-def native(name: str, arguments: str) -> Completion:
-    return Completion(
-        model="m", tool_calls=(RequestedToolCall(id="1", name=name, arguments=arguments),)
-    )
+def completion(dialect: Dialect, arguments: str, name: str = "docs__search") -> Completion:
+    if dialect == "tags":
+        return Completion(model="m", text=f"<{name}>\n{arguments}\n</{name}>")
+    call = RequestedToolCall(id="1", name=name, arguments=arguments)
+    return Completion(model="m", tool_calls=(call,))
 
 
-def same(found: Any, wanted: a.McpCall) -> bool:
-    return isinstance(found, a.McpCall) and (found.server, found.name, found.arguments) == (
-        wanted.server, wanted.name, wanted.arguments,
-    )  # fmt: skip
+def called(dialect: Dialect, arguments: str, tool: McpTool = SEARCH) -> ActionBase:
+    (action,) = read_reply(completion(dialect, arguments), dialect, (tool,))
+    return action.model_copy(update={"tool_call": None})
 
 
-def agent(dialect: Dialect, *tools: McpTool) -> CodeActAgent:
-    return CodeActAgent(ReplayModel([]), dialect, AvailableTools(mcp=tools))
-
-
-def test_a_rating_goes_to_an_mcp_tool_only_if_its_schema_has_that_argument() -> None:
-    arguments = {"query": "x", "security_risk": "low"}
-    (found,) = read_reply(native("docs__search", json.dumps(arguments)), "tools", (SEARCH,))
-    assert same(found, CALL)
-    tag = write_call(CALL.model_copy(update={"arguments": arguments}))
-    for text in (tag, tag.replace("<mcp ", '<mcp security_risk="low" ')):
-        (found,) = parse_tags(text, mcp=(SEARCH,))
-        assert same(found, CALL)
-    own = {"type": "object", "properties": {"query": {}, "security_risk": {}}}
-    tool = SEARCH.model_copy(update={"parameters": own})
-    (found,) = parse_tags(tag, mcp=(tool,))
-    assert same(found, CALL.model_copy(update={"arguments": arguments}))
-
-
-def test_without_mcp_tools_there_is_no_mcp_tag() -> None:
-    assert parse_tags('<mcp server="docs" tool="search">{}</mcp>') == ()
-
-
-def test_a_server_named_like_a_built_in_tool_does_not_replace_it() -> None:
-    shadows = tuple(McpTool(server=n, name="execute_bash") for n in ("execute_bash", "docs"))
-    assert not native_names(shadows).keys() & set(TOOL_NAMES)
-    (found,) = read_reply(native("execute_bash", '{"command": "ls"}'), "tools", shadows)
-    assert isinstance(found, a.CmdRun)
-
-
-def test_faults_of_an_mcp_call_are_explained() -> None:
-    for completion, words in (
-        (native("docs__search", "{"), "docs__search(query: string, limit?: integer)"),
-        (native("docs__serch", "{}"), "did you mean 'docs__search'"),
-        (native("docs__search", '{"query": "\\ud800"}'), "surrogate"),
-    ):
-        (found,) = read_reply(completion, "tools", (SEARCH,))
-        assert isinstance(found, a.Invalid) and words in found.reason
-    for text, words in (
-        ('<mcp server="docs" tool="search">[1]</mcp>', "not one JSON object"),
-        ('<mcp server="docs" tool="search">{</mcp>', "not valid JSON"),
-        ('<mcp server="docs" tool="x">{}</mcp>', "there is no tool 'x'"),
-        ('<mcp tool="search">{}</mcp>', "two attributes"),
-    ):
-        (found,) = parse_tags(text, mcp=(SEARCH,))
-        assert isinstance(found, a.Invalid) and words in found.reason
-
-
-def test_mcp_tools_are_offered_as_native_tools() -> None:
-    (spec,) = native_specs((SEARCH,))
-    assert spec["function"]["name"] == "docs__search"
-    assert spec["function"]["parameters"] == SEARCH.parameters
-    assert "Finds pages." in spec["function"]["description"]
-    prompt = agent("tools", SEARCH).system_prompt()
-    assert prompt.mcp_tools == (SEARCH,) and "docs__search" in prompt.tools
-    assert "never what you are to do" in prompt.content
-
-
-def test_mcp_tools_are_offered_as_text_in_the_tag_dialect() -> None:
-    prompt = agent("tags", SEARCH).system_prompt()
-    assert "mcp" in prompt.tools and "docs__search" not in prompt.tools
-    assert 'server="docs" tool="search"' in prompt.content and '"query"' in prompt.content
-
-
-def test_replies_are_read_with_the_mcp_tools_in_the_log() -> None:
-    state = State.fold(
-        [
-            SystemPrompt(id=0, content="", dialect="tools", mcp_tools=(SEARCH,)),
-            ModelReplied(id=1, completion=native("docs__search", '{"query": "x"}')),
-        ]
-    )
-    assert same(next_action(state, "tools"), CALL) and has_pending_actions(state)
-    assert same(agent("tools").step(state), CALL)
-
-
-names = st.text(st.characters(codec="ascii"), min_size=1, max_size=90)
-
-
-@given(st.lists(st.tuples(st.sampled_from(["a", "b-c", "a__b"]), names), max_size=30, unique=True))
-def test_names_are_short_plain_and_unique(pairs: list[tuple[str, str]]) -> None:
-    tools = [McpTool(server=server, name=name) for server, name in pairs]
-    found = native_names(tools)
-    assert list(found.values()) == tools
-    for name, tool in found.items():
-        assert len(name) <= MAX_TOOL_NAME_LENGTH
-        assert (name.isascii() and name.replace("_", "").replace("-", "").isalnum()) or "_" in name
-        assert tool_usage(name, tool.parameters).startswith(name)
+def found(arguments: dict[str, Any]) -> a.McpCall:
+    return a.McpCall(server="docs", name="search", arguments=arguments)
 
 
 arguments = st.dictionaries(
@@ -148,8 +60,79 @@ arguments = st.dictionaries(
 )
 
 
+@pytest.mark.parametrize("dialect", DIALECTS)
 @given(arguments)
-def test_a_call_written_as_a_tag_gives_the_same_action(given_: dict[str, Any]) -> None:
-    action = CALL.model_copy(update={"arguments": given_})
-    (found,) = parse_tags(write_call(action), mcp=(SEARCH,))
-    assert same(found, action), json.dumps(given_)
+def test_a_call_has_its_arguments_in_both_dialects(
+    dialect: Dialect, given_: dict[str, Any]
+) -> None:
+    assert called(dialect, json.dumps(given_)) == found(given_)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_rating_goes_to_an_mcp_tool_only_if_its_schema_has_that_argument(
+    dialect: Dialect,
+) -> None:
+    rated = {"query": "x", "security_risk": "low"}
+    assert called(dialect, json.dumps(rated)) == found({"query": "x"})
+    own = {"type": "object", "properties": {"query": {}, "security_risk": {}}}
+    tool = SEARCH.model_copy(update={"parameters": own})
+    assert called(dialect, json.dumps(rated), tool) == found(rated)
+
+
+def test_a_server_named_like_a_built_in_tool_does_not_replace_it() -> None:
+    shadows = tuple(McpTool(server=n, name="execute_bash") for n in ("execute_bash", "docs"))
+    assert not native_names(shadows).keys() & set(TOOL_NAMES)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "arguments", "words"),
+    [
+        ("tools", "{", "docs__search(query: string, limit?: integer)"),
+        ("tools", '{"query": "\\ud800"}', "surrogate"),
+        ("tags", "[1]", "not a JSON object"),
+        ("tags", "{", "not valid JSON"),
+    ],
+)
+def test_faults_of_an_mcp_call_are_explained(dialect: Dialect, arguments: str, words: str) -> None:
+    action = called(dialect, arguments)
+    assert isinstance(action, a.Invalid) and words in action.reason
+
+
+def test_a_misspelled_mcp_tool_is_suggested() -> None:
+    (action,) = read_reply(completion("tools", "{}", "docs__serch"), "tools", (SEARCH,))
+    assert isinstance(action, a.Invalid) and "did you mean 'docs__search'" in action.reason
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_mcp_tools_are_offered(dialect: Dialect) -> None:
+    agent = CodeActAgent(ReplayModel([]), dialect, AvailableTools(mcp=(SEARCH,)))
+    prompt = agent.system_prompt()
+    assert prompt.mcp_tools == (SEARCH,) and "docs__search" in prompt.tools
+    assert "never what you are to do" in prompt.content
+    (spec,) = native_specs((SEARCH,))
+    assert spec["function"]["name"] == "docs__search"
+    assert spec["function"]["parameters"] == SEARCH.parameters
+    assert "Finds pages." in spec["function"]["description"]
+    assert ("<docs__search>" in prompt.content) == (dialect == "tags")
+
+
+def test_replies_are_read_with_the_tools_in_the_log() -> None:
+    prompt = SystemPrompt(id=0, content="", dialect="tools", mcp_tools=(SEARCH,))
+    reply = ModelReplied(id=1, completion=completion("tools", '{"query": "x"}'))
+    state = State.fold([prompt, reply])
+    assert isinstance(next_action(state, "tools"), a.McpCall) and has_pending_actions(state)
+    narrow = State.fold([prompt.model_copy(update={"tools": ("think",)}), reply])
+    assert isinstance(next_action(narrow, "tools"), a.Invalid)
+
+
+names = st.text(st.characters(codec="ascii"), min_size=1, max_size=90)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["a", "b-c", "a__b"]), names), max_size=30, unique=True))
+def test_names_are_short_plain_and_unique(pairs: list[tuple[str, str]]) -> None:
+    tools = [McpTool(server=server, name=name) for server, name in pairs]
+    found = native_names(tools)
+    assert list(found.values()) == tools
+    for name in found:
+        assert len(name) <= MAX_TOOL_NAME_LENGTH
+        assert (name.isascii() and name.replace("_", "").replace("-", "").isalnum()) or "_" in name

@@ -8,10 +8,9 @@ import pytest
 
 from resolver.agents.definitions import AvailableTools
 from resolver.agents.registry import delegate_agents, make_agent
-from resolver.agents.tags import TAG_NAMES
 from resolver.agents.task_prompt import MAX_TEMPLATE_LENGTH, render_task
 from resolver.agents.tools.base import Requirement
-from resolver.agents.tools.registry import available_tools, tool_specs
+from resolver.agents.tools.registry import TOOL_NAMES, available_tools, tool_specs
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.models.run import Actor, Comment, Task, Trigger, TriggerKind
@@ -138,9 +137,9 @@ def test_long_conversations_keep_their_oldest_and_newest_comments() -> None:
     comments = tuple(comment(f"number {i} " + "x" * 5000) for i in range(100))
     prompt = rendered(make_task("y" * 10**6, comments=comments))
     assert len(prompt) < 130_000
-    assert all(f"number {n} " in prompt for n in (0, 1, 99))
+    assert all(f"number {n} " in prompt for n in (0, 99))
     assert "number 50 " not in prompt
-    assert re.search(r"\n89 comments before the next one are not shown", prompt)
+    assert re.search(r"\n\d+ comments before the next one are not shown", prompt)
 
 
 def system_text(dialect: Dialect, **available: bool) -> str:
@@ -153,18 +152,15 @@ def test_the_tag_dialect_shows_each_argument_of_each_tool_that_tool_calls_have()
     colleagues = delegate_agents(AvailableTools())
     for spec in tool_specs(available_tools(get_args(Requirement)), colleagues):
         function = spec["function"]
-        form = re.search(rf"<{function['name']}[ >].*?</{function['name']}>", shown, re.DOTALL)
+        form = re.search(rf"<{function['name']}>.*?</{function['name']}>", shown, re.DOTALL)
         assert form and function["description"] in shown
-        for name, schema in function["parameters"]["properties"].items():
-            if f' {name}="' in form[0]:
-                assert f"- {name}: {schema['description']}" in shown
-            else:
-                assert schema["description"] in form[0]
+        for schema in function["parameters"]["properties"].values():
+            assert schema["description"] in form[0]
 
 
 def test_the_system_prompt_with_native_tools_shows_no_tags() -> None:
     text = system_text("tools")
-    assert not any(f"<{name}" in text for name in TAG_NAMES)
+    assert not any(f"<{name}" in text for name in TOOL_NAMES)
     assert text in system_text("tags").replace("the tags described below", "tools").replace(
         "Write <finish>", "Call finish"
     )

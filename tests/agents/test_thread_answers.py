@@ -1,71 +1,13 @@
 """Tests of answers to review threads in `finish`, and of threads in the task prompt."""
 
-import json
-from typing import Any
-
-import pytest
-
 from resolver.agents.tags import parse_tags
 from resolver.agents.task_prompt import render_task
-from resolver.agents.tools.calls import parse_tool_call
-from resolver.agents.tools.finish import MAX_ANSWER_LENGTH, correct_thread_answers
+from resolver.agents.tools.finish import correct_thread_answers
 from resolver.agents.tools.registry import tool_specs
 from resolver.events import actions as a
-from resolver.events.base import ActionBase
 from resolver.models.pull_request import AuthoredText, ReviewThread, ThreadAnswer, ThreadRequest
-from resolver.models.run import Actor, RequestedToolCall
+from resolver.models.run import Actor
 from tests.github.reports import WHEN, task, trigger
-
-NO = "No: x."
-
-
-def called(threads: Any) -> ActionBase:
-    arguments = json.dumps({"message": "Done", "threads": threads})
-    return parse_tool_call(RequestedToolCall(id="c", name="finish", arguments=arguments))
-
-
-def answers(threads: Any) -> list[tuple[str, bool, str]]:
-    action = called(threads)
-    assert isinstance(action, a.Finish), action
-    return [(thread.id, thread.addressed, thread.answer) for thread in action.threads]
-
-
-@pytest.mark.parametrize(
-    "written",
-    [
-        [{"id": "T1", "addressed": True, "answer": "Renamed."}, {"id": "T2", "answer": "No: x."}],
-        [{"id": "t1", "addressed": "yes", "answer": "Renamed."}, {"id": "[T02]", "answer": NO}],
-        {"T1": {"addressed": True, "answer": "Renamed."}, "T2": "No: x."},
-        '[{"id": 1, "addressed": true, "answer": "Renamed."}, {"id": "2", "answer": "No: x."}]',
-    ],
-)  # fmt: skip
-def test_thread_answers_are_accepted_in_the_forms_that_models_write(written: Any) -> None:
-    assert answers(written) == [("T1", True, "Renamed."), ("T2", False, "No: x.")]
-
-
-@pytest.mark.parametrize("nothing", [[], {}, "", None, "  \n"])
-def test_a_finish_without_thread_answers_has_none(nothing: Any) -> None:
-    assert answers(nothing) == []
-
-
-@pytest.mark.parametrize(
-    ("written", "words"),
-    [
-        ("All done.", "a JSON list"),
-        ([{"addressed": True}], "threads"),
-        ([{"id": "T1", "addressed": "perhaps"}], "threads"),
-        ([{"id": "T1", "answer": "x" * (MAX_ANSWER_LENGTH + 1)}], "threads"),
-        ([{"id": "T1"}] * 61, "threads"),
-        ([7], "threads"),
-        (7, "threads"),
-        ([{"id": "T1", "note": "x"}], "threads"),
-    ],
-)
-def test_unreadable_thread_answers_are_explained(written: Any, words: str) -> None:
-    action = called(written)
-    assert isinstance(action, a.Invalid)
-    assert words in action.reason
-
 
 # Who is offered them
 

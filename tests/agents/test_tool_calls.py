@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.agents.tags import parse_tags, write_tags
-from resolver.agents.tools.base import Tool
+from resolver.agents.tags import parse_tags
 from resolver.agents.tools.calls import parse_tool_call
 from resolver.agents.tools.registry import TOOLS, tool_specs
 from resolver.events import actions as a
@@ -16,6 +15,7 @@ from resolver.events.log import ACTION_TYPES, dump_line, parse_line
 from resolver.models.approval import SecurityRisk
 from resolver.models.pull_request import ThreadAnswer
 from resolver.models.run import CodePlace, PlanItem, RequestedToolCall
+from tests.agents.test_tags import in_tags
 
 
 def call(tool: str, /, raw: str | None = None, **arguments: object) -> ActionBase:
@@ -31,93 +31,97 @@ def reason(tool: str, /, raw: str | None = None, **arguments: object) -> str:
     return action.reason
 
 
-@pytest.mark.parametrize(
-    ("tool", "arguments", "action"),
-    [
-        ("execute_bash", {"command": "ls"}, a.CmdRun(command="ls")),
-        (
-            "execute_bash",
-            {"command": "y", "timeout": "30", "is_input": "true"},
-            a.CmdRun(command="y", timeout=30.0, is_input=True),
-        ),
-        ("execute_bash", {"command": "ls", "timeout": None}, a.CmdRun(command="ls")),
-        ("execute_bash", {"command": "", "is_input": True}, a.CmdRun(command="", is_input=True)),
-        ("execute_ipython_cell", {"code": "1"}, a.IPythonRunCell(code="1")),
-        ("str_replace_editor", {"command": "view", "path": "x"}, a.FileRead(path="x")),
-        (
-            "str_replace_editor",
-            {"command": "view", "path": "x", "view_range": "[1, -1]", "old_str": ""},
-            a.FileRead(path="x", view_range=(1, -1)),
-        ),
-        (
-            "str_replace_editor",
-            {"command": "create", "path": "x", "file_text": ""},
-            a.FileWrite(path="x", content=""),
-        ),
-        (
-            "str_replace_editor",
-            {"command": "str_replace", "path": "x", "old_str": "b"},
-            a.FileEdit(command="str_replace", path="x", old_str="b", new_str=""),
-        ),
-        (
-            "str_replace_editor",
-            {"command": "insert", "path": "x", "insert_line": "0", "new_str": "b"},
-            a.FileEdit(command="insert", path="x", insert_line=0, new_str="b"),
-        ),
-        (
-            "str_replace_editor",
-            {"command": "undo_edit", "path": "x"},
-            a.FileEdit(command="undo_edit", path="x"),
-        ),
-        ("think", {"thought": "hm"}, a.Think(content="hm")),
-        (
-            "plan",
-            {"items": [{"title": " look\n around", "status": "completed"}, "fix"]},
-            a.PlanUpdate(
-                items=(PlanItem(title="look around", status="done"), PlanItem(title="fix"))
-            ),
-        ),
-        (
-            "plan",
-            {"items": "[x] look\n- [>] fix\n3. [ ] test\nwrite it up"},
-            a.PlanUpdate(
-                items=(
-                    PlanItem(title="look", status="done"),
-                    PlanItem(title="fix", status="doing"),
-                    PlanItem(title="test"),
-                    PlanItem(title="write it up"),
-                )
-            ),
-        ),
-        ("delegate", {"task": "look"}, a.Delegate(agent="CodeActAgent", task="look")),
-        ("finish", {"message": "ok"}, a.Finish(message="ok")),
-        (
-            "finish",
-            {"message": "ok", "task_completed": "partial"},
-            a.Finish(message="ok", task_completed=False),
-        ),
-        (
-            "finish",
-            {"message": "Which one?", "reason": "needs_answer"},
-            a.Finish(message="Which one?", task_completed=False, declined="needs_answer"),
-        ),
-        (
-            "finish",
-            {
-                "message": "ok",
-                "cause": "c",
-                "change": "d",
-                "verification": "v",
-                "remaining": None,
-            },
-            a.Finish(message="ok", root_cause="c", change="d", verification="v"),
-        ),
-    ],
-)
-def test_a_call_becomes_its_action(
+VIEW = {"command": "view", "path": "x"}
+EDIT = {"command": "str_replace", "path": "x"}
+THREADS = (ThreadAnswer(id="T1", addressed=True, answer="Yes."), ThreadAnswer(id="T2", answer="No"))
+PLACE = {"path": "./src/a.py", "start": 3, "symbol": "parse", "why": "w", "known": False}
+LINES = {"path": "./a.py", "line": "12", "body": "x"}
+
+
+def answered(*threads: ThreadAnswer) -> a.Finish:
+    return a.Finish(message="m", threads=threads)
+
+
+def planned(*items: tuple[str, str]) -> a.PlanUpdate:
+    return a.PlanUpdate(items=tuple(PlanItem(title=t, status=s) for t, s in items))  # type: ignore[arg-type]
+
+
+CALLS: tuple[tuple[str, dict[str, object], ActionBase], ...] = (
+    ("execute_bash", {"command": "ls"}, a.CmdRun(command="ls")),
+    ("execute_bash", {"command": "y", "timeout": "30", "is_input": "true"},
+     a.CmdRun(command="y", timeout=30.0, is_input=True)),
+    ("execute_bash", {"command": "ls", "timeout": None}, a.CmdRun(command="ls")),
+    ("execute_bash", {"command": "", "is_input": True}, a.CmdRun(command="", is_input=True)),
+    ("execute_ipython_cell", {"code": "from x import y\ny('1..2')"},
+     a.IPythonRunCell(code="from x import y\ny('1..2')")),
+    ("str_replace_editor", VIEW, a.FileRead(path="x")),
+    ("str_replace_editor", {**VIEW, "view_range": "[1, -1]", "old_str": ""},
+     a.FileRead(path="x", view_range=(1, -1))),
+    ("str_replace_editor", {**VIEW, "view_range": "1-40"},
+     a.FileRead(path="x", view_range=(1, 40))),
+    ("str_replace_editor", {"command": "create", "path": "x", "file_text": "no line break"},
+     a.FileWrite(path="x", content="no line break")),
+    ("str_replace_editor", {"command": "create", "path": "x", "file_text": "<path>y</path>\n"},
+     a.FileWrite(path="x", content="<path>y</path>\n")),
+    ("str_replace_editor", {**EDIT, "old_str": "  b"},
+     a.FileEdit(command="str_replace", path="x", old_str="  b", new_str="")),
+    ("str_replace_editor", {"command": "insert", "path": "x", "insert_line": "0", "new_str": "b"},
+     a.FileEdit(command="insert", path="x", insert_line=0, new_str="b")),
+    ("str_replace_editor", {"command": "undo_edit", "path": "x"},
+     a.FileEdit(command="undo_edit", path="x")),
+    ("think", {"thought": "hm"}, a.Think(content="hm")),
+    ("think", {"thought": "hm", "security_risk": "low"}, a.Think(content="hm")),
+    ("plan", {"items": [{"title": " look\n around", "status": "completed"}, "fix"]},
+     planned(("look around", "done"), ("fix", "todo"))),
+    ("plan", {"items": "[x] look\n- [>] fix\n3. [ ] test\nwrite it up"},
+     planned(("look", "done"), ("fix", "doing"), ("test", "todo"), ("write it up", "todo"))),
+    ("delegate", {"task": "Find <agent>x</agent>."},
+     a.Delegate(agent="CodeActAgent", task="Find <agent>x</agent>.")),
+    ("recall", {"query": " flaky-tests"}, a.Recall(query="flaky-tests")),
+    ("recall", {"query": ""}, a.Recall(query="")),
+    ("finish", {"message": "ok", "task_completed": "partial"},
+     a.Finish(message="ok", task_completed=False)),
+    ("finish", {"message": "Which one?", "reason": "needs_answer"},
+     a.Finish(message="Which one?", task_completed=False, declined="needs_answer")),
+    ("finish", {"message": "ok", "cause": "c\nd", "verification": "v", "remaining": None},
+     a.Finish(message="ok", root_cause="c\nd", verification="v")),
+    ("finish", {"message": "m", "threads": [{"id": "t1", "addressed": "yes", "answer": "Yes."},
+                                            {"id": "[T02]", "answer": "No"}]}, answered(*THREADS)),
+    ("finish", {"message": "m", "threads": '[{"id": 1, "addressed": true, "answer": "Yes."}]'},
+     answered(THREADS[0])),
+    *(("finish", {"message": "m", "threads": nothing}, answered()) for nothing in ([], "", None)),
+    ("search_code", {"terms": ["Parser.parse", "", "b"], "path": "src/"},
+     a.CodeSearch(terms=("Parser.parse", "b"), path="src/")),
+    ("search_code", {"terms": "f\ng"}, a.CodeSearch(terms=("f", "g"))),
+    ("explore_code", {"start": ["a::b"], "direction": "UPSTREAM", "edges": "calls, inherits"},
+     a.CodeExplore(start=("a::b",), direction="upstream", edges=("calls", "inherits"))),
+    ("report_places", {"message": "m", "places": [PLACE]},
+     a.Finish(message="m", places=(
+         CodePlace(path="src/a.py", start=3, end=3, symbol="parse", why="w"),))),
+    ("review_comment", {**LINES, "start_line": "10", "side": "right", "severity": "High",
+                        "suggestion": "  y\n"},
+     a.ReviewComment(path="a.py", start_line=10, line=12, body="x", severity="high",
+                     suggestion="  y")),
+    ("review_comment", {**LINES, "suggestion": " ", "start_line": "", "severity": " low"},
+     a.ReviewComment(path="a.py", line=12, body="x", severity="low")),
+    ("submit_review", {"summary": "Fine.", "verdict": "request changes", "remaining": "no"},
+     a.Finish(message="Fine.", verdict="request_changes", remaining="no")),
+    ("submit_review", {"summary": "Fine.", "verdict": ""},
+     a.Finish(message="Fine.", verdict="comment")),
+)  # fmt: skip
+
+
+def test_each_tool_has_a_call() -> None:
+    assert {tool for tool, *_ in CALLS} == set(TOOLS)
+
+
+@pytest.mark.parametrize(("tool", "arguments", "action"), CALLS)
+def test_a_call_is_the_same_action_in_both_dialects(
     tool: str, arguments: dict[str, object], action: ActionBase
 ) -> None:
     assert call(tool, **arguments) == action
+    given = {name: value for name, value in arguments.items() if value is not None}
+    assert parse_tags(in_tags(tool, given)) == (action,)
 
 
 @pytest.mark.parametrize(
@@ -155,11 +159,28 @@ def test_a_call_becomes_its_action(
         ("finish", {"message": "x", "verified": "pytest"}, "did you mean 'verification'"),
         ("str_replace_edit", {"path": "x"}, "did you mean 'str_replace_editor'"),
         ("functions.execute_bash", {"command": "ls"}, "did you mean 'execute_bash'"),
-        ("finish" * 10**5, {}, "there is no tool"),
+        ("finish" * 10**5, {}, "you have no tool"),
         ("plan", {"items": [{"title": " "}]}, "an item has no title"),
         ("plan", {"items": [{"title": "x", "status": "maybe"}]}, "items"),
         ("plan", {"items": ["x"] * 51}, "at most 50 items"),
         ("delegate", {"agent": "CodeActAgent", "task": " "}, "task is empty"),
+        ("finish", {"message": "m", "threads": "All done."}, "a JSON list"),
+        ("finish", {"message": "m", "threads": [{"addressed": True}]}, "threads"),
+        ("finish", {"message": "m", "threads": [{"id": "T1", "answer": "x" * 4001}]}, "threads"),
+        ("finish", {"message": "m", "threads": [{"id": "T1"}] * 61}, "threads"),
+        ("search_code", {"terms": [""] * 3}, "terms"),
+        ("search_code", {"terms": ["x"] * 9}, "at most 8"),
+        ("explore_code", {"start": ["a"], "depth": 9}, "depth"),
+        ("explore_code", {"start": ["a"], "edges": ["loves"]}, "edges"),
+        ("report_places", {"message": "m", "places": []}, "places is empty"),
+        ("report_places", {"message": "m", "places": [{**PLACE, "end": 2}]}, "is before line 3"),
+        ("report_places", {"message": "m", "places": "src/a.py:3"}, "a JSON list"),
+        ("review_comment", {**LINES, "line": 0}, "line"),
+        ("review_comment", {**LINES, "start_line": 19}, "after line 12"),
+        ("review_comment", {**LINES, "line": 9_000, "start_line": 1}, "at most 300"),
+        ("review_comment", {**LINES, "body": " "}, "body is empty"),
+        ("review_comment", {**LINES, "side": "MIDDLE"}, "side"),
+        ("review_comment", {**LINES, "sugestion": "y"}, "did you mean 'suggestion'"),
     ],
 )
 def test_a_wrong_call_is_answered_with_the_correct_form(
@@ -220,84 +241,25 @@ def test_any_call_becomes_an_action_that_can_be_logged(name: str, raw: str) -> N
     assert parse_line(dump_line(action).encode()) == action  # type: ignore[arg-type]
 
 
-FILE = {"path": "src/a.py", "security_risk": SecurityRisk.MEDIUM}
-EXAMPLES: dict[str, tuple[ActionBase, ...]] = {
-    "execute_bash": (
-        a.CmdRun(command="make test", timeout=900.0, security_risk=SecurityRisk.LOW),
-        a.CmdRun(command="C-c", is_input=True, security_risk=SecurityRisk.LOW),
-        a.CmdRun(command="grep -rn '</execute_bash>' docs"),
-    ),
-    "execute_ipython_cell": (a.IPythonRunCell(code="from x import y\ny('1..2')"),),
-    "str_replace_editor": (
-        a.FileRead(path="src/a.py", view_range=(40, 80)),
-        a.FileWrite(content="</str_replace_editor></file_text>\n", **FILE),
-        a.FileWrite(content="no line break", **FILE),
-        a.FileEdit(command="str_replace", old_str="    return x", new_str="", **FILE),
-        a.FileEdit(command="insert", insert_line=0, new_str="import re\n", **FILE),
-        a.FileEdit(command="undo_edit", **FILE),
-    ),
-    "think": (a.Think(content="Both callers pass None."),),
-    "plan": (a.PlanUpdate(items=(PlanItem(title="fix [x] it", status="done"),)),),
-    "delegate": (a.Delegate(agent="ReadOnlyAgent", task="Find <agent>x</agent>."),),
-    "recall": (a.Recall(query="flaky-tests"), a.Recall(query="")),
-    "finish": (
-        a.Finish(
-            title="Keep it",
-            message='It "is"\n<cause>kept</cause>',
-            root_cause="two\nlines",
-            threads=(ThreadAnswer(id="T1", addressed=True, answer="Done."),),
-        ),
-    ),
-    "search_code": (a.CodeSearch(terms=("Parser.parse", "a\nb"), path="src/"),),
-    "explore_code": (
-        a.CodeExplore(start=("a::b",), direction="upstream", depth=2, edges=("calls", "inherits")),
-    ),
-    "report_places": (
-        a.Finish(message="m", places=(CodePlace(path="a.py", start=1, end=2, why="w"),)),
-    ),
-    "review_comment": (
-        a.ReviewComment(path="a.py", start_line=1, line=2, body="<b>", suggestion="  y"),
-    ),
-    "submit_review": (
-        a.Finish(message="Fine.", verdict="request_changes", verification="1\n2", remaining="no"),
-    ),
-}
-
-
-@pytest.mark.parametrize("tool", TOOLS.values(), ids=lambda tool: tool.name)
-def test_each_example_of_a_tool_is_the_same_action_in_both_dialects(tool: Tool) -> None:
-    for action in EXAMPLES[tool.name]:
-        arguments = tool.arguments.from_action(action)
-        assert arguments is not None
-        assert parse_tags(write_tags(action)) == (action,)
-        assert call(tool.name, **tool.arguments.texts_of(arguments)) == action
-
-
 RATED_TOOLS = ("execute_bash", "execute_ipython_cell", "str_replace_editor")
 
 
-@pytest.mark.parametrize("name", RATED_TOOLS)
 @pytest.mark.parametrize(
     ("stated", "risk"),
     [
         ("low", SecurityRisk.LOW), ("MEDIUM", SecurityRisk.MEDIUM), (" High ", SecurityRisk.HIGH),
-        ("UNKNOWN", None), ("severe", None), ("", None), (3, None), (None, None),
+        ("UNKNOWN", None), ("", None), (3, None),
     ],
 )  # fmt: skip
 def test_the_stated_risk_is_that_of_the_action_in_both_dialects(
-    name: str, stated: object, risk: SecurityRisk | None
+    stated: object, risk: SecurityRisk | None
 ) -> None:
-    for example in EXAMPLES[name]:
-        arguments = {**(TOOLS[name].arguments.from_action(example) or {}), "security_risk": None}
-        texts = TOOLS[name].arguments.texts_of(arguments)
-        action = call(name, **texts, security_risk=stated)
-        assert action == example.model_copy(update={"security_risk": risk})
-        if isinstance(stated, str):
-            unrated = write_tags(action.model_copy(update={"security_risk": None}))
-            rated = unrated.replace(" ", f' security_risk="{stated}" ', 1)
-            if " " not in unrated.partition(">")[0]:
-                rated = unrated.replace(">", f' security_risk="{stated}">', 1)
-            assert parse_tags(rated) == (action,)
+    for tool, arguments, action in CALLS:
+        if tool in RATED_TOOLS:
+            given = {n: v for n, v in arguments.items() if v is not None}
+            given["security_risk"] = stated
+            expected = action.model_copy(update={"security_risk": risk})
+            assert (call(tool, **given), *parse_tags(in_tags(tool, given))) == (expected, expected)
 
 
 def test_the_tools_that_can_change_something_require_a_rating() -> None:
@@ -306,8 +268,3 @@ def test_the_tools_that_can_change_something_require_a_rating() -> None:
         assert ("security_risk" in schema["properties"]) is (name in RATED_TOOLS)
         assert ("security_risk" in schema["required"]) is (name in RATED_TOOLS)
     assert specs["execute_bash"]["properties"]["security_risk"]["enum"] == ["low", "medium", "high"]
-
-
-def test_a_rating_of_a_tool_that_takes_none_is_ignored() -> None:
-    assert call("think", thought="hm", security_risk="low") == a.Think(content="hm")
-    assert parse_tags('<think security_risk="low">hm</think>') == (a.Think(content="hm"),)

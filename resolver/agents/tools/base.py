@@ -28,12 +28,12 @@ _SCHEMA_KEYS = ("type", "description", "enum", "items")
 
 
 class Arguments(BaseModel):
-    """Arguments of one tool, and their conversion to the action and back.
+    """Arguments of one tool, and their conversion to the action.
 
     Both dialects validate calls with these models. The JSON schema that is offered to a model and
     the tag that a model writes are derived from them.
 
-    action_type: type of the action that a call becomes.
+    action_types: types of the actions that calls become.
     renamed: names of the action's fields by the names of the arguments, where they differ.
     non_blank: arguments whose text must not be blank.
     verbatim: arguments whose last line break before the closing tag is part of the text.
@@ -41,7 +41,7 @@ class Arguments(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
 
-    action_type: ClassVar[type[ActionBase]]
+    action_types: ClassVar[tuple[type[ActionBase], ...]]
     renamed: ClassVar[Mapping[str, str]] = {}
     non_blank: ClassVar[tuple[str, ...]] = ()
     verbatim: ClassVar[tuple[str, ...]] = ()
@@ -55,25 +55,8 @@ class Arguments(BaseModel):
 
     def action(self) -> ActionBase:
         """Return the action that these arguments ask for."""
-        return self.action_type(**{self.renamed.get(name, name): value for name, value in self})
-
-    @classmethod
-    def from_action(cls, action: ActionBase) -> JsonObject | None:
-        """Return the arguments that ask for the action, or None if this tool has no such action."""
-        if not isinstance(action, cls.action_type):
-            return None
-        return {name: getattr(action, cls.renamed.get(name, name)) for name in cls.model_fields}
-
-    @classmethod
-    def texts_of(cls, arguments: JsonObject) -> dict[str, str]:
-        """Return the arguments as texts from which they are validated to the same values.
-
-        Lists and objects are JSON. None has no text.
-        """
-        given = {name: value for name, value in arguments.items() if value is not None}
-        # The values are those of events, some of which have types of their own.
-        values = cls.model_construct(**given).model_dump(exclude_unset=True, warnings=False)
-        return {name: _format_value(value) for name, value in values.items()}
+        (action_type, *_) = self.action_types
+        return action_type(**{self.renamed.get(name, name): value for name, value in self})
 
     @classmethod
     def offered_schema(
@@ -102,19 +85,6 @@ class Arguments(BaseModel):
             "required": [*schema.get("required", []), *rating],
             "additionalProperties": False,
         }
-
-
-def _format_value(value: Any) -> str:
-    match value:
-        case bool():
-            return "true" if value else "false"
-        case float():
-            text = f"{value:g}"
-            return text if float(text) == value else repr(value)
-        case list() | tuple():
-            return json.dumps(value, ensure_ascii=False)
-        case _:
-            return str(value)
 
 
 Requirement = Literal["delegates", "recall"]

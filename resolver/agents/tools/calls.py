@@ -1,32 +1,27 @@
-"""The conversion of calls to actions, those of MCP servers' tools too, and the refusal of actions.
+"""The conversion of calls to actions, those of MCP servers' tools too.
 
-The conversion never fails: a call that can't be read becomes an `Invalid`, whose reason says what
-was wrong and shows the right form. The tools of MCP servers come from the event log, so that a
-logged reply always gives the same actions. Actions that an agent may not do (unavailable tools,
-edits by read-only agents) are refused.
+A call that can't be read, or of a tool that the agent does not have, becomes an `Invalid`, whose
+reason says what was wrong and shows the right form. The tools that were offered come from the event
+log, so that a logged reply always gives the same actions.
 """
 
 import difflib
 import hashlib
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from resolver.agents.markup import Block, write_block
 from resolver.agents.tools.base import SECURITY_RISK
-from resolver.agents.tools.registry import REQUIRED_TOOLS, TOOL_NAMES, TOOLS, tool_of, tool_usage
+from resolver.agents.tools.registry import TOOL_NAMES, TOOLS, tool_usage
 from resolver.config.templates import render
-from resolver.events import actions as a
 from resolver.events.actions import Invalid, McpCall
 from resolver.events.base import ActionBase, ToolCall
 from resolver.models.base import JsonObject
 from resolver.models.run import McpTool, RequestedToolCall
 from resolver.models.truncate import truncate_middle
-
-MCP_TAG = "mcp"
 
 BROWSER = "browser"
 """Name of the MCP server that drives the run's browser."""
@@ -68,77 +63,27 @@ def native_specs(tools: Sequence[McpTool]) -> tuple[JsonObject, ...]:
     )
 
 
-def build_mcp_call(tool: McpTool, arguments: JsonObject) -> McpCall | tuple[str, ...]:
-    """Return the action, or the problems with the arguments.
-
-    The arguments are not validated against the tool's schema: that is up to the server.
-    """
-    arguments = _without_unknown_rating(arguments, tool.parameters.get("properties") or {})
-    return _find_surrogates(arguments) or McpCall(
-        server=tool.server, name=tool.name, arguments=arguments
-    )
+class UnreadableCall(Exception):
+    """The reasons why a call can't be read, worded for the model."""
 
 
-def _without_unknown_rating(arguments: JsonObject, known: Collection[str]) -> JsonObject:
-    """Return the arguments without the rating that models also give to tools that take none."""
-    if SECURITY_RISK in known:
-        return arguments
-    return {name: value for name, value in arguments.items() if name != SECURITY_RISK}
-
-
-def _find_surrogates(arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the problem with arguments that hold a surrogate, which UTF-8 has no form of."""
+def _check_characters(arguments: Mapping[str, Any]) -> None:
+    """Raise UnreadableCall if the arguments hold a surrogate, which UTF-8 has no form of."""
     try:
         json.dumps(arguments, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        return ("an argument holds half of a surrogate pair (\\ud800 to \\udfff), not a character",)
-    return ()
+        raise UnreadableCall(
+            "an argument holds half of a surrogate pair (\\ud800 to \\udfff), not a character"
+        ) from None
 
 
-def parse_mcp_tag(block: Block, tools: Sequence[McpTool]) -> McpCall | tuple[str, ...]:
-    """Return the action of `<mcp server="..." tool="...">{...}</mcp>`, or the problems with it."""
-    attributes = dict(block.attributes)
-    server, name = attributes.pop("server", ""), attributes.pop("tool", "")
-    attributes.pop(SECURITY_RISK, None)
-    if attributes or not server or not name:
-        return (f'<{MCP_TAG}> has two attributes: server="NAME" and tool="NAME"',)
-    tool = next((t for t in tools if t.server == server and t.name == name), None)
-    if tool is None:
-        return (f"there is no tool {name[:100]!r} of a server {server[:100]!r}",)
-    try:
-        arguments: Any = json.loads(block.content, strict=False) if block.content.strip() else {}
-    except (ValueError, RecursionError) as error:
-        return (f"the content of <{MCP_TAG}> is not valid JSON: {error}",)
-    if not isinstance(arguments, dict):
-        usage = tool_usage(name, tool.parameters)
-        return (f"the content of <{MCP_TAG}> is not one JSON object: {usage}",)
-    return build_mcp_call(tool, arguments)
-
-
-def write_call(action: McpCall) -> str:
-    """Return the action in the tag dialect."""
-    content = json.dumps(action.arguments, ensure_ascii=False)
-    return write_block(MCP_TAG, {"server": action.server, "tool": action.name}, f"\n{content}\n")
-
-
-def tools_text(tools: Sequence[McpTool], dialect: Literal["tools", "tags"]) -> str:
+def mcp_section(tools: Sequence[McpTool], dialect: Literal["tools", "tags"]) -> str:
     """Return the section of the system prompt about MCP tools, empty if there are none."""
     if not tools:
         return ""
     has_browser = any(tool.server == BROWSER for tool in tools)
-    if dialect == "tools":
-        return render("agent/mcp_native.md.j2", has_browser=has_browser).strip()
-    example = McpCall(server=tools[0].server, name=tools[0].name, arguments={})
-    tool_schemas = [
-        (tool, json.dumps(tool.parameters, ensure_ascii=False, separators=(",", ":")))
-        for tool in tools
-    ]
-    return render(
-        "agent/mcp_tags.md.j2",
-        tools=tool_schemas,
-        example=write_call(example),
-        has_browser=has_browser,
-    ).strip()
+    named = native_names(tools)
+    return render("agent/mcp.md.j2", tools=named, has_browser=has_browser, dialect=dialect).strip()
 
 
 MAX_QUOTE_LENGTH = 300
@@ -156,80 +101,89 @@ def parse_tool_call(
     is_truncated: the provider ended the reply at its output limit, so the arguments may be
     incomplete.
     mcp: the MCP tools that were offered.
-    tool_names: the agent's tools, listed in the feedback on a call that can't be read; all tools if
-    empty.
+    tool_names: the agent's tools; empty for all.
     """
-    arguments = _parse_object(call.arguments)
     mcp_tools = native_names(mcp)
-    mcp_tool = mcp_tools.get(call.name)
-    outcome: ActionBase | tuple[str, ...]
-    if isinstance(arguments, str):
-        outcome = (arguments,)
-    elif mcp_tool is not None:
-        outcome = build_mcp_call(mcp_tool, arguments)
-    else:
-        outcome = parse_action(call.name, arguments, tuple(mcp_tools))
-    if isinstance(outcome, tuple):
+    action: ActionBase
+    try:
+        action = parse_call(call.name, parse_object(call.arguments), mcp_tools, tool_names)
+    except UnreadableCall as fault:
         reason = render(
             "agent/invalid_call.md.j2",
             tool=call.name[:MAX_QUOTE_LENGTH],
-            problems=outcome,
-            usage=_usage(call.name, mcp_tool),
+            problems=fault.args,
+            usage=_usage(call.name, mcp_tools, tool_names),
             tools=tool_names or (*TOOL_NAMES, *mcp_tools),
             cut=is_truncated,
         )
-        outcome = Invalid(reason=reason.strip())
+        action = Invalid(reason=reason.strip())
     tool_call = ToolCall(id=call.id, name=call.name, arguments=call.arguments)
-    return outcome.model_copy(update={"tool_call": tool_call})
+    return action.model_copy(update={"tool_call": tool_call})
 
 
-def parse_action(
-    name: str, arguments: JsonObject, other_names: tuple[str, ...] = ()
-) -> ActionBase | tuple[str, ...]:
-    """Return the action of a tool call, or the problems with it.
+def parse_call(
+    name: str,
+    arguments: JsonObject,
+    mcp_tools: Mapping[str, McpTool],
+    tool_names: Sequence[str] = (),
+) -> ActionBase:
+    """Return the action of a call in either dialect. Raises UnreadableCall.
 
-    other_names: names of further tools to suggest for an unknown name.
+    The arguments of an MCP tool are not validated against its schema: that is up to the server.
+
+    mcp_tools: by the names under which a model calls them. tool_names: the agent's tools; empty for
+    all.
     """
-    tool = TOOLS.get(name)
-    if tool is None:
-        hint = suggest_name(name, (*TOOL_NAMES, *other_names))
-        return (f"there is no tool {truncate_middle(name, MAX_QUOTE_LENGTH)!r}{hint}",)
-    if problems := _find_surrogates(arguments):
-        return problems
-    arguments = _without_unknown_rating(arguments, tool.arguments.model_fields)
+    known = tool_names or (*TOOL_NAMES, *mcp_tools)
+    mcp_tool, tool = mcp_tools.get(name), TOOLS.get(name)
+    if name not in known or (mcp_tool is None and tool is None):
+        quoted_name = truncate_middle(name, MAX_QUOTE_LENGTH)
+        hint = suggest_name(name, known)
+        raise UnreadableCall(f"you have no tool {quoted_name!r}, so nothing was executed{hint}")
+    _check_characters(arguments)
+    accepted = tool.arguments.model_fields if tool else _properties(mcp_tool)
+    if SECURITY_RISK not in accepted:  # models also rate calls of tools that take no rating
+        arguments = {key: value for key, value in arguments.items() if key != SECURITY_RISK}
+    if mcp_tool is not None:
+        return McpCall(server=mcp_tool.server, name=mcp_tool.name, arguments=arguments)
+    assert tool is not None
     try:
         return tool.arguments.model_validate(arguments).action()
     except ValidationError as error:
-        known = list(tool.arguments.model_fields)
-        return tuple(_describe_problem(e, known) for e in error.errors())
+        problems = (_describe_problem(e, list(accepted)) for e in error.errors())
+        raise UnreadableCall(*problems) from None
 
 
-def _usage(name: str, mcp_tool: McpTool | None) -> str | None:
-    if mcp_tool is not None:
-        return tool_usage(name, mcp_tool.parameters)
-    return tool_usage(name, TOOLS[name].arguments.offered_schema()) if name in TOOLS else None
+def _properties(tool: McpTool | None) -> Mapping[str, Any]:
+    return (tool.parameters.get("properties") if tool else None) or {}
 
 
-def suggest_name(name: str, known: tuple[str, ...] | list[str]) -> str:
+def _usage(name: str, mcp_tools: Mapping[str, McpTool], tool_names: Sequence[str]) -> str | None:
+    """Return the form of a call of the tool; None if the agent does not have it."""
+    if name in mcp_tools:
+        return tool_usage(name, mcp_tools[name].parameters)
+    if name not in (tool_names or TOOL_NAMES):
+        return None
+    return tool_usage(name, TOOLS[name].arguments.offered_schema())
+
+
+def suggest_name(name: str, known: Sequence[str]) -> str:
     """Return a question that suggests the most similar known name, "" if none is similar."""
     matches = difflib.get_close_matches(name[:MAX_QUOTE_LENGTH], known, 1, 0.5)
     matches += [candidate for candidate in known if len(name) > 2 and name in candidate]
     return f"; did you mean {matches[0]!r}?" if matches else ""
 
 
-def _parse_object(text: str) -> JsonObject | str:
-    """Return the arguments as an object, or the problem with them. Empty text means none."""
-    if not text.strip():
-        return {}
+def parse_object(text: str) -> JsonObject:
+    """Return the arguments as an object; empty text means none. Raises UnreadableCall."""
+    quoted = truncate_middle(text, MAX_QUOTE_LENGTH)
     try:
         # not strict: models write raw newlines in strings, which is invalid JSON but unambiguous
-        value: Any = json.loads(text, strict=False)
+        value: Any = json.loads(text, strict=False) if text.strip() else {}
     except (ValueError, RecursionError) as error:
-        return (
-            f"the arguments are not valid JSON: {error}: {truncate_middle(text, MAX_QUOTE_LENGTH)}"
-        )
+        raise UnreadableCall(f"the arguments are not valid JSON: {error}: {quoted}") from None
     if not isinstance(value, dict):
-        return f"the arguments are not a JSON object: {truncate_middle(text, MAX_QUOTE_LENGTH)}"
+        raise UnreadableCall(f"the arguments are not a JSON object: {quoted}")
     return value
 
 
@@ -246,43 +200,3 @@ def _describe_problem(error: Any, known: list[str]) -> str:
         case _:
             message = error["msg"].removeprefix("Value error, ")
             return f"{name}: {message} (got {truncate_middle(repr(error['input']), 80)})"
-
-
-_EDIT_ACTIONS = (a.FileWrite, a.FileEdit)
-
-
-def refuse_if_unavailable(
-    action: ActionBase,
-    tools: Collection[str],
-    tool_names: Collection[str],
-    *,
-    may_edit: bool = True,
-) -> ActionBase:
-    """Return the action, or an `Invalid` that refuses it with a reason.
-
-    tools: the tools of the agent.
-    tool_names: their names as the agent writes them.
-    may_edit: False if the agent may not edit files; it may still view them.
-    """
-    found = tool_of(action)
-    tool = found[0].name if found else None
-    has_tool = tool is None or tool in tools or tool in REQUIRED_TOOLS
-    is_view = isinstance(action, a.FileRead) and not may_edit
-    forbidden = isinstance(action, _EDIT_ACTIONS) and not may_edit
-    if not forbidden and (has_tool or is_view):
-        return action
-    return refuse_unavailable(action, tool_names, is_edit=forbidden and tool in tools)
-
-
-def refuse_unavailable(
-    action: ActionBase, tool_names: Collection[str], *, is_edit: bool = False
-) -> a.Invalid:
-    """Return an `Invalid` that tells the agent why the action is refused.
-
-    tool_names: the tools of the agent, as it writes them.
-    is_edit: the agent has the tool but may not edit with it.
-    """
-    reason = render("agent/not_offered.md.j2", tools=tool_names, is_edit=is_edit).strip()
-    return a.Invalid(
-        reason=reason, thought=action.thought, tool_call=action.tool_call, reply=action.reply
-    )

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from resolver.agents.tools.base import (
-    SECURITY_RISK,
     Arguments,
     Line,
     OptionalText,
@@ -15,7 +14,6 @@ from resolver.agents.tools.base import (
 )
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.models.base import JsonObject
 
 MAX_TIMEOUT = 3600.0
 """Maximum timeout that a model may ask for, in seconds."""
@@ -30,7 +28,7 @@ Seconds = Annotated[
 class BashArguments(Arguments):
     """`execute_bash`."""
 
-    action_type = a.CmdRun
+    action_types = (a.CmdRun,)
 
     command: str = Field(
         description="The command, or with is_input what to send to the running program."
@@ -54,7 +52,7 @@ class BashArguments(Arguments):
 class CellArguments(Arguments):
     """`execute_ipython_cell`."""
 
-    action_type = a.IPythonRunCell
+    action_types = (a.IPythonRunCell,)
     non_blank = ("code",)
 
     code: str = Field(description="Python code of the cell; IPython magics work.")
@@ -89,6 +87,7 @@ _OPTIONAL_EDITOR_ARGUMENTS = {"view": ("view_range",), "str_replace": ("new_str"
 class EditorArguments(Arguments):
     """`str_replace_editor`. Which of the texts a command takes is in the two tables above."""
 
+    action_types = (a.FileRead, a.FileWrite, a.FileEdit)
     verbatim = ("file_text",)
 
     command: Literal["view", "create", "str_replace", "insert", "undo_edit"] = Field(
@@ -156,21 +155,6 @@ class EditorArguments(Arguments):
                 names = _REQUIRED_EDITOR_ARGUMENTS[self.command]
                 values = {name: getattr(self, name) for name in names}
                 return a.FileEdit(command=self.command, path=self.path, **values)
-
-    @classmethod
-    def from_action(cls, action: ActionBase) -> JsonObject | None:
-        arguments: JsonObject
-        match action:
-            case a.FileRead(path=path, view_range=lines):
-                arguments = {"command": "view", "path": path, "view_range": lines}
-            case a.FileWrite(path=path, content=content):
-                arguments = {"command": "create", "path": path, "file_text": content}
-            case a.FileEdit():
-                names = ("command", "path", "insert_line", "old_str", "new_str")
-                arguments = {name: getattr(action, name) for name in names}
-            case _:
-                return None
-        return {**arguments, SECURITY_RISK: action.security_risk}
 
 
 TOOLS = (

@@ -4,14 +4,11 @@ Only LocAgent has them: the index does not contain edits, so it would mislead an
 """
 
 import re
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     WithJsonSchema,
     model_validator,
@@ -28,8 +25,6 @@ from resolver.agents.tools.base import (
     parse_objects,
 )
 from resolver.events import actions as a
-from resolver.events.base import ActionBase
-from resolver.models.base import JsonObject
 from resolver.models.run import CodePlace
 
 MAX_SEARCH_TERMS = 8
@@ -71,7 +66,7 @@ def _parse_place(item: Any) -> Any:
         return item
     item = {key: value for key, value in item.items() if value is not None and key != "known"}
     if isinstance(item.get("path"), str):
-        item["path"] = item["path"].strip().removeprefix("./")
+        item["path"] = normalize_path(item["path"])
     start, end = _parse_number(item.get("start")), _parse_number(item.get("end"))
     if start is not None and end is None:
         item["end"] = item["start"]
@@ -86,22 +81,6 @@ def _normalize_folder(path: str | None) -> str | None:
 
 def _parse_number(value: Any) -> int | None:
     return int(value) if isinstance(value, int | str) and str(value).isdecimal() else None
-
-
-class _ValidatedPlace(BaseModel):
-    """One place of `report_places`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
-
-    path: str = Field(min_length=1, max_length=4096)
-    start: Annotated[int, Field(ge=1)] | None = None
-    end: Annotated[int, Field(ge=1)] | None = None
-    symbol: str = ""
-    why: str = ""
-
-
-def _build_places(places: Sequence[_ValidatedPlace]) -> tuple[CodePlace, ...]:
-    return tuple(CodePlace(**place.model_dump()) for place in places)
 
 
 Texts = Annotated[
@@ -120,9 +99,8 @@ Edges = Annotated[
     ),
 ]
 Places = Annotated[
-    Annotated[tuple[_ValidatedPlace, ...], Field(max_length=MAX_REPORTED_PLACES)],
+    Annotated[tuple[CodePlace, ...], Field(max_length=MAX_REPORTED_PLACES)],
     BeforeValidator(_parse_places),
-    AfterValidator(_build_places),
     list_schema(
         {
             "path": "string",
@@ -139,7 +117,7 @@ Places = Annotated[
 class SearchArguments(Arguments):
     """`search_code`."""
 
-    action_type = a.CodeSearch
+    action_types = (a.CodeSearch,)
 
     terms: Texts = Field(
         min_length=1,
@@ -154,7 +132,7 @@ class SearchArguments(Arguments):
 class ExploreArguments(Arguments):
     """`explore_code`."""
 
-    action_type = a.CodeExplore
+    action_types = (a.CodeExplore,)
 
     start: Texts = Field(
         min_length=1,
@@ -177,7 +155,7 @@ class ExploreArguments(Arguments):
 class PlacesArguments(Arguments):
     """`report_places`."""
 
-    action_type = a.Finish
+    action_types = (a.Finish,)
 
     message: str = Field(description="What is wrong or wanted, and how the places belong together.")
     places: Places = Field(
@@ -193,11 +171,6 @@ class PlacesArguments(Arguments):
         if self.task_completed and not self.places:
             raise ValueError("places is empty; if you found none, set task_completed to false")
         return self
-
-    @classmethod
-    def from_action(cls, action: ActionBase) -> JsonObject | None:
-        is_report = isinstance(action, a.Finish) and action.places
-        return super().from_action(action) if is_report else None
 
 
 TOOLS = (

@@ -5,10 +5,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import (
-    AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     WithJsonSchema,
 )
@@ -57,47 +54,24 @@ _THREAD_ID = re.compile(r"\[?\s*[Tt]?(\d{1,3})\s*\]?")
 
 
 def _parse_answers(value: Any) -> Any:
-    """Parse answers from objects, from an object keyed by id, or from JSON text."""
+    """Parse answers from objects, or from JSON text."""
     value = parse_objects(value)
-    if isinstance(value, dict):
-        value = [_keyed_answer(id, answer) for id, answer in value.items()]
-    if not isinstance(value, list | tuple):
-        return value
-    return [_normalize_answer(item) for item in value]
+    return [_parse_answer(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-def _keyed_answer(id: str, answer: Any) -> Any:
-    return {"id": id, **answer} if isinstance(answer, dict) else {"id": id, "answer": answer}
-
-
-def _normalize_answer(item: Any) -> Any:
+def _parse_answer(item: Any) -> Any:
     if not isinstance(item, dict):
         return item
     item = {key: value for key, value in item.items() if value is not None}
+    if len(str(item.get("answer"))) > MAX_ANSWER_LENGTH:
+        raise ValueError(f"an answer has more than {MAX_ANSWER_LENGTH:,} characters")
     match = _THREAD_ID.fullmatch(str(item.get("id", "")).strip())
     return {**item, "id": f"T{int(match[1])}"} if match else item
 
 
-class _ValidatedAnswer(BaseModel):
-    """One validated answer."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    id: str = Field(max_length=20)
-    addressed: bool = False
-    answer: str = Field(default="", max_length=MAX_ANSWER_LENGTH)
-
-
-def _build_thread_answers(answers: Sequence[_ValidatedAnswer]) -> tuple[ThreadAnswer, ...]:
-    """Return the answers as values of an event. The last of several for one thread wins."""
-    by_id = {answer.id: ThreadAnswer(**answer.model_dump()) for answer in answers}
-    return tuple(by_id.values())
-
-
 Answers = Annotated[
-    Annotated[tuple[_ValidatedAnswer, ...], Field(max_length=MAX_ANSWERS)],
+    Annotated[tuple[ThreadAnswer, ...], Field(max_length=MAX_ANSWERS)],
     BeforeValidator(_parse_answers),
-    AfterValidator(_build_thread_answers),
     list_schema(
         {"id": "string", "addressed": "boolean", "answer": "string"},
         required=("id", "addressed", "answer"),
@@ -108,7 +82,7 @@ Answers = Annotated[
 class FinishArguments(Arguments):
     """`finish`."""
 
-    action_type = a.Finish
+    action_types = (a.Finish,)
     renamed: ClassVar = {"reason": "declined", "cause": "root_cause"}
 
     title: TextOrEmpty = Field(
@@ -150,12 +124,6 @@ class FinishArguments(Arguments):
         return super().action().model_copy(update={"task_completed": completed})
 
     @classmethod
-    def from_action(cls, action: ActionBase) -> JsonObject | None:
-        # The calls that end a review or a search for places become a Finish as well.
-        is_other_tool = isinstance(action, a.Finish) and (action.verdict or action.places)
-        return None if is_other_tool else super().from_action(action)
-
-    @classmethod
     def offered_schema(cls, *, is_read_only: bool = False, has_threads: bool = False) -> JsonObject:
         """Return the schema, without `threads` if there are none.
 
@@ -189,12 +157,10 @@ def correct_title(action: ActionBase, state: State) -> ActionBase:
     """
     if not isinstance(action, a.Finish) or action.declined or is_usable_title(action.title):
         return action
-    reason = render("agent/unusable_title.md.j2", max_characters=MAX_TITLE_CHARACTERS).strip()
-    if any(isinstance(event, a.Invalid) and event.reason == reason for event in state.events):
+    refusal = refuse(action, "agent/unusable_title.md.j2", max_characters=MAX_TITLE_CHARACTERS)
+    if any(isinstance(e, a.Invalid) and e.reason == refusal.reason for e in state.events):
         return action.model_copy(update={"title": ""})
-    return a.Invalid(
-        reason=reason, thought=action.thought, tool_call=action.tool_call, reply=action.reply
-    )
+    return refusal
 
 
 def correct_thread_answers(action: ActionBase, labels: Sequence[str]) -> ActionBase:
@@ -210,7 +176,12 @@ def correct_thread_answers(action: ActionBase, labels: Sequence[str]) -> ActionB
     unknown = [answer.id for answer in action.threads if answer.id not in labels]
     if not unknown:
         return action
-    reason = render("agent/unknown_threads.md.j2", unknown=unknown, labels=labels).strip()
+    return refuse(action, "agent/unknown_threads.md.j2", unknown=unknown, labels=labels)
+
+
+def refuse(action: ActionBase, template: str, **values: Any) -> a.Invalid:
+    """Return an `Invalid` in place of the action, with the reason that the template gives."""
+    reason = render(template, **values).strip()
     return a.Invalid(
         reason=reason, thought=action.thought, tool_call=action.tool_call, reply=action.reply
     )

@@ -65,7 +65,7 @@ Items = Annotated[
 class ThinkArguments(Arguments):
     """`think`."""
 
-    action_type = a.Think
+    action_types = (a.Think,)
     renamed: ClassVar = {"thought": "content"}
 
     thought: str = Field(description="The thought.")
@@ -74,7 +74,7 @@ class ThinkArguments(Arguments):
 class PlanArguments(Arguments):
     """`plan`."""
 
-    action_type = a.PlanUpdate
+    action_types = (a.PlanUpdate,)
 
     items: Items = Field(description="The whole plan, in order, each time.")
 
@@ -82,7 +82,7 @@ class PlanArguments(Arguments):
 class DelegateArguments(Arguments):
     """`delegate`."""
 
-    action_type = a.Delegate
+    action_types = (a.Delegate,)
     non_blank = ("task",)
 
     agent: str = Field(default="CodeActAgent", min_length=1, description="Name of the agent.")
@@ -92,7 +92,7 @@ class DelegateArguments(Arguments):
 class RecallArguments(Arguments):
     """`recall`."""
 
-    action_type = a.Recall
+    action_types = (a.Recall,)
 
     query: Annotated[TextOrEmpty, AfterValidator(str.strip)] = Field(
         description="The name of a skill; empty for the list of skills."

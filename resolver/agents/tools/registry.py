@@ -57,13 +57,10 @@ def available_tools(requirements: Collection[Requirement]) -> tuple[str, ...]:
     )
 
 
-def tool_of(action: ActionBase) -> tuple[Tool, JsonObject] | None:
-    """Return the tool whose call becomes the action, and its arguments; None if there is none."""
-    for tool in TOOLS.values():
-        arguments = tool.arguments.from_action(action)
-        if arguments is not None:
-            return tool, arguments
-    return None
+def tool_name_of(action: ActionBase) -> str | None:
+    """Return the name of the tool whose calls become such actions; None if there is none."""
+    tools = (tool for tool in TOOLS.values() if isinstance(action, tool.arguments.action_types))
+    return next((tool.name for tool in tools), None)
 
 
 @cache

@@ -7,7 +7,6 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from resolver.agents.tools.base import Arguments, Line, OptionalText, Tool, normalize_path
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
-from resolver.models.base import JsonObject
 
 MAX_COMMENT_LINES = 300
 """Maximum number of lines that one comment covers."""
@@ -37,7 +36,7 @@ def _normalize_suggestion(suggestion: str | None) -> str | None:
 class RemarkArguments(Arguments):
     """`review_comment`."""
 
-    action_type = a.ReviewComment
+    action_types = (a.ReviewComment,)
     non_blank = ("body",)
 
     path: Annotated[str, Field(min_length=1), AfterValidator(normalize_path)] = Field(
@@ -81,7 +80,7 @@ class RemarkArguments(Arguments):
 class SubmitArguments(Arguments):
     """`submit_review`."""
 
-    action_type = a.Finish
+    action_types = (a.Finish,)
     renamed: ClassVar = {"summary": "message"}
     non_blank = ("summary",)
 
@@ -94,11 +93,6 @@ class SubmitArguments(Arguments):
     )
     verification: str = Field(default="", description="What you ran, and what it gave.")
     remaining: str = Field(default="", description="What you did not check.")
-
-    @classmethod
-    def from_action(cls, action: ActionBase) -> JsonObject | None:
-        is_review = isinstance(action, a.Finish) and action.verdict
-        return super().from_action(action) if is_review else None
 
 
 TOOLS = (
