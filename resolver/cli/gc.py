@@ -11,7 +11,6 @@ import click
 from resolver.config.settings import load_settings
 from resolver.config.temporary_directory import abandoned_directories, remove_locked_directory
 from resolver.errors import ResolverError
-from resolver.git.clone_cache import CLONES_FOLDER, remove_cached_clones
 from resolver.runs.common import open_host
 from resolver.runs.wiring.sandbox import engine_environment
 from resolver.runtime.disk import remove_tree
@@ -52,9 +51,6 @@ def _clean(environment: Mapping[str, str], age: timedelta) -> Iterator[str]:
             click.echo(f"{folder} can't be removed: {error.strerror}", err=True)
         else:
             yield f"folder {folder}"
-    clones = open_host(environment).cache / CLONES_FOLDER
-    for name in remove_cached_clones(clones, datetime.now(UTC), age / timedelta(days=1)):
-        yield f"clone {name}"
     environment = engine_environment(load_settings({}, environment), environment)
     if not engine_answers(environment):
         click.echo("no Docker engine is available: only this machine was cleaned", err=True)

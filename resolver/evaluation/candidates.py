@@ -27,6 +27,7 @@ from resolver.runtime.environment.dependencies import dependency_kind
 from resolver.runtime.environment.environment import setup_script
 from resolver.runtime.environment.plan import find_setup
 from resolver.verification.runner import CheckExecutor
+from resolver.verification.runners import narrow_to_files
 from resolver.verification.selection import select_checks
 from resolver.verification.trees import build_trees
 
@@ -151,7 +152,7 @@ class TaskMaker:
         for check in selection.checks[:MAX_CHECKS_PER_FIX]:
             # The whole check shows more of what a change breaks. Where it fails even with the fix,
             # the hidden tests alone may still pass.
-            narrowed = selection.in_files(check, tuple(files.tests))
+            narrowed = narrow_to_files(check, tuple(files.tests))
             checks += [check, narrowed] if narrowed else [check]
         if not checks:
             return Rejection("no_checks")

@@ -9,31 +9,24 @@ checks the objects of a bundle only since git 2.46.
 Format: https://git-scm.com/docs/gitformat-bundle
 """
 
-import io
 import re
 import tarfile
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from io import FileIO
-from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
 
 from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.git import HostGit, git_failure, repository_config
 from resolver.git.remote import OBJECT_ID
-from resolver.git.tree import stream_tar
-
-_PACK_FILES = (".pack", ".idx", ".rev")
+from resolver.git.tree import read_chunks
 
 # Writable for everyone: the container engine unpacks the files as root, and the sandbox's
 # unprivileged user has to be able to link and remove them.
 _FOLDER_MODE, _FILE_MODE = 0o777, 0o666
 
-_SUBFOLDERS = ("refs/heads", "objects/info", "objects/pack")
-
 _REFS_HEADER = "# pack-refs with: peeled fully-peeled sorted \n"
+_SUBFOLDERS = ("refs/heads", "objects/info", "objects/pack")
 
 
 def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str, name: str) -> Iterator[bytes]:
@@ -42,71 +35,43 @@ def git_dir_tar(git: HostGit, folder: Path, base: str, branch: str, name: str) -
     branch: the branch that HEAD points to, "" for a detached HEAD.
     name: the directory's name in the tar.
     """
-    config = repository_config(bare=False)
-    head = f"ref: refs/heads/{branch}\n" if branch else f"{base}\n"
-    small_files = {"HEAD": head, "config": config}
+    small_files = {"HEAD": f"{base}\n", "config": repository_config(bare=False)}
     if branch:
+        small_files["HEAD"] = f"ref: refs/heads/{branch}\n"
         small_files["packed-refs"] = f"{_REFS_HEADER}{base} refs/heads/{branch}\n"
     # The history ends where it ends in the clone; without this file, git would miss the parents.
     shallow = folder / "shallow"
     if shallow.is_file():
         small_files["shallow"] = shallow.read_text("ascii")
     with tempfile.TemporaryDirectory(prefix="outgoing-", dir=folder) as temporary:
-        members = [
-            (_member(member, 0, tarfile.DIRTYPE, _FOLDER_MODE), io.BytesIO())
-            for member in (name, *(f"{name}/{subfolder}" for subfolder in _SUBFOLDERS))
-        ]
+        root, tar_file = Path(temporary, name), Path(temporary, f"{name}.tar")
+        for subfolder in _SUBFOLDERS:
+            (root / subfolder).mkdir(parents=True)
         for file, text in small_files.items():
-            data = text.encode("utf-8", "surrogateescape")
-            members.append((_member(f"{name}/{file}", len(data)), io.BytesIO(data)))
-        packs = (
-            (_member(f"{name}/objects/pack/{path.name}", path.stat().st_size), open(path, "rb"))  # noqa: SIM115 - closed by stream_tar
-            for path in _packs(git, base, Path(temporary))
-        )
-        yield from stream_tar(chain[tuple[tarfile.TarInfo, BinaryIO]](members, packs))
+            (root / file).write_text(text, "utf-8", "surrogateescape")
+        # Exactly the history of the base: objects of other branches, or of later commits, must not
+        # reach the sandbox. Git copies what is packed already.
+        args = ("--revs", "--delta-base-offset", "--quiet", f"{root}/objects/pack/pack")
+        git.run("pack-objects", *args, stdin=f"{base}\n".encode())
+        with tarfile.open(tar_file, "w") as tar:
+            tar.add(root, name, filter=_with_open_mode)
+        yield from read_chunks(tar_file)
 
 
-def _packs(git: HostGit, base: str, target: Path) -> list[Path]:
-    """Write a pack with exactly the history of `base`, and return its files.
-
-    Objects of other branches, or of later commits, must not reach the sandbox. Git copies what is
-    packed already.
-    """
-    git.run(
-        "pack-objects", "--revs", "--delta-base-offset", "--quiet", f"{target}/pack",
-        stdin=f"{base}\n".encode(),
-    )  # fmt: skip
-    return sorted(path for path in target.iterdir() if path.suffix in _PACK_FILES)
-
-
-def _member(
-    name: str, size: int, kind: bytes = tarfile.REGTYPE, mode: int = _FILE_MODE
-) -> tarfile.TarInfo:
-    info = tarfile.TarInfo(name)
-    info.size, info.type, info.mode = size, kind, mode
-    return info
+def _with_open_mode(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.mode = _FOLDER_MODE if member.isdir() else _FILE_MODE
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
 
 
 MAX_BUNDLE_BYTES = 1 << 30
 """Maximum size of a bundle in bytes."""
 
-_MAX_LINE_BYTES = 4096
-_MAX_HEADER_LINES = 16
+_MAX_HEADER_BYTES = 65_536
 # https://git-scm.com/docs/git-fsck#_fsck_messages
 _FORBIDDEN_NAME = re.compile(r"\bhasDot(?:git|dot)?\b|\bfullPathname\b")
 _NEXT_STEP = "nothing was published; run it again, and look at what ran in the sandbox"
-
-
-@dataclass(frozen=True)
-class BundleHeader:
-    """The part of a bundle that precedes its pack.
-
-    prerequisites: ids of the commits that the receiver must have.
-    references: id and name of each ref.
-    """
-
-    prerequisites: tuple[str, ...]
-    references: tuple[tuple[str, str], ...]
 
 
 def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> None:
@@ -122,7 +87,7 @@ def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> Non
     if path.stat().st_size > MAX_BUNDLE_BYTES:
         raise _bundle_error(f"it has more than {MAX_BUNDLE_BYTES} bytes")
     with open(path, "rb", buffering=0) as file:
-        _check_header(read_header(file), base, commit)
+        _skip_header(file, base, commit)
         # --fix-thin: a bundle has a thin pack, with deltas against objects of the base.
         # --strict: reject malformed objects, such as trees with an entry `.git` or `..`, and links
         # to missing objects. https://git-scm.com/docs/git-index-pack
@@ -130,7 +95,6 @@ def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> Non
             "index-pack", "--stdin", "--fix-thin", "--strict",
             f"--max-input-size={MAX_BUNDLE_BYTES}",
         )  # fmt: skip
-        # The header was read unbuffered, so the descriptor is at the first byte of the pack.
         result = git.attempt(*args, stdin=file)
     if result.status != 0:
         what = git_failure(args, result).what
@@ -147,51 +111,20 @@ def unbundle(git: HostGit, path: Path, base: str, commit: str, tree: str) -> Non
         raise _bundle_error(git_failure(("rev-list",), walk).what)
 
 
-def read_header(file: FileIO) -> BundleHeader:
-    """Read the header of a bundle, and leave `file` at the first byte of the pack.
+def _skip_header(file: FileIO, base: str, commit: str) -> None:
+    """Leave `file` at the first byte of the pack.
 
-    Only version 2 is read: it has no capabilities, such as `filter`, with which objects may be
-    missing. Raises WorkspaceError if the header is malformed.
+    Raises WorkspaceError unless the header has one ref, at `commit`, and requires only `base`.
+    Version 2 has no capabilities, such as `filter`, with which objects may be missing.
     """
-    if _read_line(file) != b"# v2 git bundle":
+    header, end, _ = file.read(_MAX_HEADER_BYTES).partition(b"\n\n")
+    version, *lines = header.decode("ascii", "replace").split("\n")
+    if version != "# v2 git bundle" or not end:
         raise _bundle_error("it is not a git bundle")
-    prerequisites: list[str] = []
-    references: list[tuple[str, str]] = []
-    for _ in range(_MAX_HEADER_LINES):
-        line = _read_line(file)
-        if not line:
-            return BundleHeader(tuple(prerequisites), tuple(references))
-        text = line.decode("utf-8", "replace")
-        if text.startswith("-"):
-            prerequisites.append(_check_object_id(text[1:].partition(" ")[0]))
-        else:
-            value, _, name = text.partition(" ")
-            references.append((_check_object_id(value), name))
-    raise _bundle_error("it has too many refs")
-
-
-def _read_line(file: FileIO) -> bytes:
-    """Read one line, without its newline. Raises WorkspaceError if it is too long or incomplete."""
-    line = file.readline(_MAX_LINE_BYTES)
-    if not line.endswith(b"\n"):
-        raise _bundle_error("its header is cut off")
-    return line[:-1]
-
-
-def _check_object_id(text: str) -> str:
-    if not OBJECT_ID.fullmatch(text):
-        raise _bundle_error(f"its header holds {text!r:.100} instead of an object id")
-    return text
-
-
-def _check_header(header: BundleHeader, base: str, commit: str) -> None:
-    """Raise WorkspaceError unless the header has one ref, at `commit`, and requires only `base`."""
-    if len(header.references) != 1:
-        raise _bundle_error(f"it has {len(header.references)} refs and not one")
-    if header.references[0][0] != commit:
-        raise _bundle_error("its ref is not the announced commit")
-    if any(prerequisite != base for prerequisite in header.prerequisites):
-        raise _bundle_error("it builds on something other than the base commit")
+    ids = [line.partition(" ")[0] for line in lines]
+    if ids.count(commit) != 1 or not set(ids) <= {commit, f"-{base}"}:
+        raise _bundle_error("it holds something else than the announced commit on the base commit")
+    file.seek(len(header) + len(end))
 
 
 def _check_commit(git: HostGit, base: str, commit: str, tree: str) -> None:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from resolver.errors import WorkspaceError
 from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit, create_bare_repository, git_failure
-from resolver.git.history import Remote, Tip, fetch_tips
+from resolver.git.history import Remote, fetch_commits
 from resolver.git.remote import OBJECT_ID, RefListing, check_url, list_refs
 
 BASE_REF = "refs/resolver/base"
@@ -113,7 +113,7 @@ def clone_url(
         raise WorkspaceError(f"{url} has no branch {branch!r}", "check the branch's name")
     object_id = commit or listing.refs[ref]
     git = new_clone(folder)
-    fetch_tips(git, Remote(url, credential, cache), [Tip(BASE_REF, object_id, depth)])
+    fetch_commits(git, Remote(url, credential, cache), {BASE_REF: object_id}, depth)
     return CloneBase(_read_base(git, object_id, url), ref.removeprefix("refs/heads/"))
 
 
@@ -151,7 +151,7 @@ def clone_checkout(
         raise WorkspaceError(f"{path} has SHA-256 object ids, which GitHub does not support")
     target = new_clone(folder)
     try:
-        fetch_tips(target, Remote(str(path)), [Tip(BASE_REF, commit_id, depth)])
+        fetch_commits(target, Remote(str(path)), {BASE_REF: commit_id}, depth)
     except WorkspaceError as error:
         raise _partial_clone_error(git, path) or error from error
     return CloneBase(

@@ -10,10 +10,9 @@ import hashlib
 import logging
 import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from resolver.errors import WorkspaceError
@@ -64,22 +63,15 @@ class CloneCache:
                 os.utime(path)
                 commits = [f"+{commit}:{ref}" for ref, commit in tips.items()]
                 fetch(git, str(path), commits, options, None)
-                self.remove(tuple(self._clones_over_limits()))
+                for old in list(self._clones_over_limits()):
+                    # A run that is reading it fetches from the network instead.
+                    shutil.rmtree(old, ignore_errors=True)
                 return True
         except (WorkspaceError, OSError) as error:
             logger.warning("the cached clone of %s was not used: %s", url, error)
+            if isinstance(error, WorkspaceError) and not error.cause:
+                shutil.rmtree(path, ignore_errors=True)  # it may be damaged
             return False
-
-    def older_than(self, moment: datetime) -> tuple[Path, ...]:
-        """Return the clones last used before `moment`."""
-        return tuple(
-            path for path, last_used, _ in self._list_clones() if last_used < moment.timestamp()
-        )
-
-    def remove(self, clones: Collection[Path]) -> None:
-        """Delete cached clones. A run that is reading one fetches from the network instead."""
-        for path in clones:
-            shutil.rmtree(path, ignore_errors=True)
 
     @contextmanager
     def _lock(self, path: Path) -> Iterator[bool]:
@@ -93,27 +85,13 @@ class CloneCache:
             else:
                 yield True
 
-    def _list_clones(self) -> list[tuple[Path, float, int]]:
-        """Return path, time of last use, and size in bytes of each cached clone, newest first."""
-        clones = []
-        for path in self.folder.iterdir() if self.folder.is_dir() else ():
-            if path.is_dir():
-                size = sum(entry.lstat().st_size for entry in path.rglob("*"))
-                clones.append((path, path.stat().st_mtime, size))
-        return sorted(clones, key=lambda clone: -clone[1])
-
     def _clones_over_limits(self) -> Iterator[Path]:
-        """Yield the clones that exceed the limits, never the newest one."""
+        """Yield the clones that exceed the limits, the least recently used first to go; never the
+        newest one."""
         total = 0
-        for number, (path, _, size) in enumerate(self._list_clones()):
-            total += size
+        clones = [path for path in self.folder.iterdir() if path.is_dir()]
+        newest_first = sorted(clones, key=lambda path: path.stat().st_mtime, reverse=True)
+        for number, path in enumerate(newest_first):
+            total += sum(entry.lstat().st_size for entry in path.rglob("*"))
             if number and (number >= MAX_CACHED_CLONES or total > MAX_CACHE_BYTES):
                 yield path
-
-
-def remove_cached_clones(folder: Path, now: datetime, days: float) -> Iterator[str]:
-    """Remove the cached clones that were not used for `days`, and yield their names."""
-    cache = CloneCache(folder)
-    for path in cache.older_than(datetime.fromtimestamp(now.timestamp() - days * 86_400, UTC)):
-        cache.remove([path])
-        yield path.name

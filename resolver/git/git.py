@@ -14,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, BinaryIO, cast
+from typing import IO, BinaryIO, TypedDict, Unpack, cast
 
 from resolver.errors import WorkspaceError
 from resolver.models.known_failures import git_failure_reason
@@ -159,6 +159,15 @@ class GitResult:
     truncated: bool = False
 
 
+class GitOptions(TypedDict, total=False):
+    """What a git command gets besides its arguments. settings: as with `git -c`."""
+
+    stdin: bytes | BinaryIO | None
+    settings: Sequence[tuple[str, str]]
+    environment: Mapping[str, str]
+    credential: Credential | None
+
+
 class HostGit:
     """Runs git in a directory: a bare repository (`git_dir`) or a user's checkout (`checkout`).
 
@@ -187,21 +196,12 @@ class HostGit:
             # repository would pass for a checkout.
             self._environment["GIT_CEILING_DIRECTORIES"] = str(checkout.parent)
 
-    def run(
-        self,
-        *args: str,
-        stdin: bytes | BinaryIO | None = None,
-        settings: Sequence[tuple[str, str]] = (),
-        environment: dict[str, str] | None = None,
-        credential: Credential | None = None,
-    ) -> bytes:
+    def run(self, *args: str, **options: Unpack[GitOptions]) -> bytes:
         """Run `git args` and return its stdout.
 
         Raises WorkspaceError with the last lines of git's stderr if the exit code is not 0.
         """
-        result = self.attempt(
-            *args, stdin=stdin, settings=settings, environment=environment, credential=credential
-        )
+        result = self.attempt(*args, **options)
         if result.status != 0:
             raise git_failure(args, result)
         return result.stdout
@@ -213,12 +213,9 @@ class HostGit:
     def attempt(
         self,
         *args: str,
-        stdin: bytes | BinaryIO | None = None,
-        settings: Sequence[tuple[str, str]] = (),
-        environment: dict[str, str] | None = None,
-        credential: Credential | None = None,
         limit: int | None = None,
         timeout: float = TIMEOUT_SECONDS,
+        **options: Unpack[GitOptions],
     ) -> GitResult:
         """Run `git args` and return its result, whatever its exit code.
 
@@ -226,11 +223,12 @@ class HostGit:
         WorkspaceError is raised if git writes more than `max_output_bytes`. timeout: seconds after
         which git is killed and WorkspaceError is raised.
         """
-        credential_settings = credential.settings if credential else ()
+        credential = options.get("credential")
+        settings = (*options.get("settings", ()), *(credential.settings if credential else ()))
         variables = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
-        variables.update(self._variables([*_SETTINGS, *settings, *credential_settings]))
-        variables.update(environment or {})
-        with _open_stdin(stdin) as stdin_file:
+        variables.update(self._variables([*_SETTINGS, *settings]))
+        variables.update(options.get("environment", {}))
+        with _open_stdin(options.get("stdin")) as stdin_file:
             try:
                 process = subprocess.Popen(
                     [*self._prefix, *args],
@@ -251,11 +249,7 @@ class HostGit:
                 "one git command may print so much; look for folders that contain one another many "
                 "times over",
             )
-        if credential is None:
-            return result
-        return GitResult(
-            result.status, result.stdout, credential.redact(result.stderr), result.truncated
-        )
+        return replace(result, stderr=credential.redact(result.stderr)) if credential else result
 
     def _variables(self, settings: Sequence[tuple[str, str]]) -> dict[str, str]:
         variables = {**self._environment, "GIT_CONFIG_COUNT": str(len(settings))}
@@ -275,6 +269,9 @@ def create_bare_repository(folder: Path) -> HostGit:
         (folder / name).mkdir(parents=True, exist_ok=True)
     (folder / "config").write_text(repository_config(bare=True), "ascii")
     (folder / "HEAD").write_text("ref: refs/heads/main\n", "ascii")
+    # The attributes of a commit change nothing in an archive of it.
+    (folder / "info").mkdir(exist_ok=True)
+    (folder / "info/attributes").write_text("* -export-ignore -export-subst\n", "ascii")
     return HostGit(git_dir=folder)
 
 

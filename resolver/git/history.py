@@ -5,7 +5,7 @@ is never a partial clone: no object of a fetched commit is missing, so no git co
 the clone has to access the network.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from resolver.git.clone_cache import CloneCache
@@ -34,43 +34,34 @@ class Remote:
     cache: CloneCache | None = None
 
 
-@dataclass(frozen=True)
-class Tip:
-    """A commit to fetch, and the ref to fetch it to.
+def fetch_commits(
+    git: HostGit, remote: Remote, commits: Mapping[str, str], depth: int = HISTORY_LEVELS
+) -> None:
+    """Fetch commits to refs of the clone. Raises WorkspaceError if that fails.
 
-    ref: the ref to write in the clone.
-    commit: id of the commit. It is fetched by its id, which every server allows that has version 2
-        of git's protocol: the branch may move at any moment.
-    levels: number of levels of the commit graph that are fetched, 0 for all.
+    commits: their ids by ref. They are fetched by id, which every server allows that has version 2
+        of git's protocol: a branch may move at any moment.
+    depth: number of levels of the commit graph, 0 for all.
     """
-
-    ref: str
-    commit: str
-    levels: int
-
-
-def fetch_tips(git: HostGit, remote: Remote, tips: Sequence[Tip]) -> None:
-    """Fetch the tips, each with as much history as the one with the most. Raises WorkspaceError if
-    a fetch fails."""
-    levels = 0 if any(tip.levels == 0 for tip in tips) else max(tip.levels for tip in tips)
-    options = [f"--depth={levels}"] if levels else []
-    if remote.cache is not None:
-        commits = {tip.ref: tip.commit for tip in tips}
-        if remote.cache.fetch(git, remote.url, commits, options, remote.credential):
-            return
-    _fetch(git, remote, tips, options)
+    options = [f"--depth={depth}"] if depth else []
+    if remote.cache is not None and remote.cache.fetch(
+        git, remote.url, commits, options, remote.credential
+    ):
+        return
+    _fetch(git, remote, commits, options)
 
 
-def fetch_pull_request(
+def fetch_with_merge_base(
     git: HostGit,
     remote: Remote,
-    head: Tip,
-    base: Tip,
-    others: Sequence[Tip],
+    commits: Mapping[str, str],
+    base: str,
+    head: str,
+    depth: int = HISTORY_LEVELS,
     *,
     for_merge: bool = False,
 ) -> str | None:
-    """Fetch the head of a pull request, the tip of its base, and other tips.
+    """Fetch commits, two of which are the head of a pull request and the tip of its base.
 
     for_merge: fetch all commits of both sides since their merge base, so that git merges them as it
     would with all of their history.
@@ -78,41 +69,40 @@ def fetch_pull_request(
     Returns the merge base of head and base, or None if they have no common history. Raises
     WorkspaceError if a fetch fails.
     """
-    tips = [*others, base, head]
-    fetch_tips(git, remote, tips)
+    fetch_commits(git, remote, commits, depth)
     merge_base = _find_merge_base(git, base, head, for_merge=for_merge)
     for options in _DEEPEN_OPTIONS:
         if merge_base is None and _read_shallow(git):
-            _fetch(git, remote, tips, options)
+            _fetch(git, remote, commits, options)
             merge_base = _find_merge_base(git, base, head, for_merge=for_merge)
     return merge_base
 
 
-def fetch_successor(git: HostGit, remote: Remote, tip: Tip, start: str) -> None:
+def fetch_successor(git: HostGit, remote: Remote, ref: str, commit: str, start: str) -> None:
     """Fetch the newer tip of a branch, with the history back to the ref `start` if there is one.
 
     Raises WorkspaceError if a fetch fails.
     """
     is_shallow = bool(_read_shallow(git))
-    _fetch(git, remote, [tip], [f"--depth={tip.levels}"] if is_shallow else [])
-    if is_shallow and git.attempt("merge-base", "--is-ancestor", start, tip.ref).status != 0:
+    _fetch(git, remote, {ref: commit}, [f"--depth={NEWER_LEVELS}"] if is_shallow else [])
+    if is_shallow and git.attempt("merge-base", "--is-ancestor", start, ref).status != 0:
         # It has moved further, or was rewritten.
-        _fetch(git, remote, [tip], _DEEPEN_OPTIONS[0])
+        _fetch(git, remote, {ref: commit}, _DEEPEN_OPTIONS[0])
 
 
-def _find_merge_base(git: HostGit, base: Tip, head: Tip, *, for_merge: bool) -> str | None:
+def _find_merge_base(git: HostGit, base: str, head: str, *, for_merge: bool) -> str | None:
     """Return the merge base of base and head, None if the history is too short to show it.
 
     for_merge: it is also too short if a commit since the merge base is missing. Two branches that
     were merged into each other may have several merge bases, which git merges first; that takes
     older history, up to the merge base of the merge bases, and so on.
     """
-    result = git.attempt("merge-base", "--all", base.commit, head.commit)
+    result = git.attempt("merge-base", "--all", base, head)
     merge_bases = result.stdout.decode().split() if result.status == 0 else []
     shallow = _read_shallow(git) if for_merge else set()
     if not merge_bases or (shallow and len(merge_bases) > 1):
         return None
-    since = ("rev-list", head.commit, base.commit, f"^{merge_bases[0]}")
+    since = ("rev-list", head, base, f"^{merge_bases[0]}")
     return None if shallow & set(git.text(*since).split()) else merge_bases[0]
 
 
@@ -122,6 +112,8 @@ def _read_shallow(git: HostGit) -> set[str]:
     return set(path.read_text("ascii").split()) if path and path.is_file() else set()
 
 
-def _fetch(git: HostGit, remote: Remote, tips: Sequence[Tip], options: Sequence[str]) -> None:
-    refspecs = [f"+{tip.commit}:{tip.ref}" for tip in tips]
+def _fetch(
+    git: HostGit, remote: Remote, commits: Mapping[str, str], options: Sequence[str]
+) -> None:
+    refspecs = [f"+{commit}:{ref}" for ref, commit in commits.items()]
     fetch(git, remote.url, refspecs, options, remote.credential)

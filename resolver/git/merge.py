@@ -8,7 +8,7 @@ if there are conflicts.
 Source: https://git-scm.com/docs/git-merge-tree (as of git 2.39)
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from resolver.errors import WorkspaceError
@@ -17,11 +17,8 @@ from resolver.git.git import HostGit, git_failure
 from resolver.git.tree import GITLINK, read_blobs, read_tree
 from resolver.models.run import ConflictResolution
 
-MARKERS = (b"<<<<<<<", b"|||||||", b">>>>>>>")
-"""Prefixes of the lines that git writes around the versions of a conflict."""
-
-SEPARATOR = b"======="
-"""The line that git writes between two versions."""
+_MARKERS = (b"<<<<<<<", b">>>>>>>")
+"""Prefixes of the lines that git writes around the two versions of a conflict."""
 
 MAX_NOTES = 200
 """Maximum number of git's messages about one merge that are kept."""
@@ -131,62 +128,31 @@ def find_unresolved_paths(
 ) -> tuple[bytes, ...]:
     """Return the paths of `tree` with a conflict of the merge that is still as git left it.
 
-    These are files with a conflict marker, and files that git wrote under another name because
-    their own was taken, such as `name~<commit>`.
+    These are files with a conflict marker that names one of the two commits, which no other line
+    does, and files that git wrote under another name because their own was taken, such as
+    `name~<commit>`.
     """
     names = (ours.encode(), theirs.encode())
     suffixes = tuple(b"~" + name for name in names)
-    entries = {e.path: e.id for e in read_tree(git, tree) if e.mode != GITLINK}
-    merged_entries = {e.path: e.id for e in read_tree(git, merged.tree) if e.mode != GITLINK}
-    unresolved = {
-        path for path in entries if any(part.endswith(suffixes) for part in path.split(b"/"))
-    }
-    # A line such as `=======` may be regular content (a heading in a README). It counts only in a
-    # file in conflict, and only if it was in neither side's version. A marker that names one of
-    # the two commits is always left from this merge.
-    known_markers = _existing_markers(git, (ours, theirs), merged.conflicts)
-    all_known_markers = frozenset[bytes]().union(*known_markers.values())
-    contents: dict[str, list[bytes]] = {}
-    for path, blob in entries.items():
-        if path in merged.conflicts or merged_entries.get(path) != blob:
-            contents.setdefault(blob, []).append(path)
-    for blob, data in read_blobs(git, contents):
-        for line in _markers(data):
-            names_a_side = any(name in line for name in names)
-            unresolved |= {
-                path
-                for path in contents[blob]
-                if names_a_side
-                or (
-                    path in merged.conflicts
-                    and line not in known_markers.get(path, all_known_markers)
-                )
-            }
+    merged_entries = _entries(git, merged.tree)
+    unresolved = set()
+    changed: dict[str, list[bytes]] = {}
+    for path, (mode, blob) in _entries(git, tree).items():
+        if any(part.endswith(suffixes) for part in path.split(b"/")):
+            unresolved.add(path)
+        is_unchanged = path not in merged.conflicts and merged_entries.get(path) == (mode, blob)
+        if mode != GITLINK and not is_unchanged:
+            changed.setdefault(blob, []).append(path)
+    for blob, data in read_blobs(git, changed):
+        markers = [line for line in data.splitlines() if line.startswith(_MARKERS)]
+        if any(name in line for line in markers for name in names):
+            unresolved.update(changed[blob])
     return tuple(sorted(unresolved))
 
 
-def _existing_markers(
-    git: HostGit, commits: Iterable[str], paths: tuple[bytes, ...]
-) -> dict[bytes, set[bytes]]:
-    """Return by path the lines that look like conflict markers in the files of the given commits.
-
-    These lines were there before the merge and may stay.
-    """
-    markers_by_path: dict[bytes, set[bytes]] = {}
-    for commit in commits:
-        entries = [e for e in read_tree(git, commit) if e.path in paths and e.mode != GITLINK]
-        markers = {id: set(_markers(data)) for id, data in read_blobs(git, {e.id for e in entries})}
-        for entry in entries:
-            markers_by_path.setdefault(entry.path, set()).update(markers[entry.id])
-    return markers_by_path
-
-
-def _markers(data: bytes) -> Iterator[bytes]:
-    """Yield the lines that look like conflict markers."""
-    for line in data.splitlines():
-        is_marker = line.startswith(MARKERS) and line[7:8] in (b"", b" ")
-        if is_marker or line == SEPARATOR:
-            yield line.rstrip()
+def _entries(git: HostGit, tree: str) -> dict[bytes, tuple[str, str]]:
+    """Return the mode and the id of each file of a tree by path."""
+    return {entry.path: (entry.mode, entry.id) for entry in read_tree(git, tree)}
 
 
 @dataclass(frozen=True)
@@ -209,25 +175,21 @@ def find_conflict_resolutions(
 
     A path that is in neither side, nor in the merged tree, nor in `tree` is left out.
     """
-    entries, merged_entries, our_entries, their_entries = (
-        {e.path: (e.mode, e.id) for e in read_tree(git, version)}
-        for version in (tree, merged.tree, ours, theirs)
+    entries, in_merge, in_ours, in_theirs = (
+        _entries(git, version) for version in (tree, merged.tree, ours, theirs)
     )
     files = []
     for path in merged.conflicts:
         entry = entries.get(path)
-        if entry is None and not any(
-            path in versions for versions in (merged_entries, our_entries, their_entries)
-        ):
-            continue
         kept: ConflictResolution = "merged"
         if entry is None:
             kept = "deleted"
-        elif entry == our_entries.get(path):
+        elif entry == in_ours.get(path):
             kept = "ours"
-        elif entry == their_entries.get(path):
+        elif entry == in_theirs.get(path):
             kept = "theirs"
-        files.append(ResolvedFile(path, kept, entry == merged_entries.get(path)))
+        if any(path in version for version in (entries, in_merge, in_ours, in_theirs)):
+            files.append(ResolvedFile(path, kept, entry == in_merge.get(path)))
     return tuple(files)
 
 
@@ -239,9 +201,8 @@ def find_paths_as_theirs(
     That includes paths that neither has. Nothing at these paths was written by whoever resolved the
     conflicts.
     """
-    their_entries = {e.path: (e.mode, e.id) for e in read_tree(git, theirs)}
-    entries = {e.path: (e.mode, e.id) for e in read_tree(git, tree)}
-    return frozenset(p for p in merged.conflicts if their_entries.get(p) == entries.get(p))
+    entries, in_theirs = _entries(git, tree), _entries(git, theirs)
+    return frozenset(path for path in merged.conflicts if in_theirs.get(path) == entries.get(path))
 
 
 def format_patch(git: HostGit, commit: str, limit: int) -> bytes | None:

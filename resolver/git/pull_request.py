@@ -17,7 +17,7 @@ from resolver.errors import WorkspaceError
 from resolver.git.clone import BASE_REF, check_branch, check_commit, new_clone
 from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit
-from resolver.git.history import Remote, Tip, fetch_pull_request
+from resolver.git.history import HISTORY_LEVELS, Remote, fetch_with_merge_base
 from resolver.git.remote import check_url, list_refs
 from resolver.git.tree import count_lines, quote
 from resolver.models.pull_request import (
@@ -72,9 +72,9 @@ def clone_pull_request(
     url: str,
     folder: Path,
     pull: PullRequestContext,
-    depth: int,
     credential: Credential | None,
     cache: CloneCache | None = None,
+    depth: int = HISTORY_LEVELS,
     *,
     for_merge: bool = False,
 ) -> tuple[PullRequestContext, str]:
@@ -93,13 +93,13 @@ def clone_pull_request(
     base = pull.base or listing.refs.get(base_ref)
     if not base:
         raise WorkspaceError(f"{url} has no branch {pull.base_branch!r}", "check the base branch")
-    head_tip = Tip(BASE_REF, check_commit(pull.head), depth)
-    base_tip = Tip(TARGET_REF, check_commit(base), depth)
-    default_tip = Tip(TRUSTED_REF, listing.refs[default], depth)
+    check_commit(pull.head)
+    check_commit(base)
+    trusted = listing.refs[default]
+    commits = {TRUSTED_REF: trusted, TARGET_REF: base, BASE_REF: pull.head}
     git = new_clone(folder)
-    remote = Remote(url, credential, cache)
-    merge_base = fetch_pull_request(
-        git, remote, head_tip, base_tip, [default_tip], for_merge=for_merge
+    merge_base = fetch_with_merge_base(
+        git, Remote(url, credential, cache), commits, base, pull.head, depth, for_merge=for_merge
     )
     if merge_base is None:
         raise WorkspaceError(
@@ -111,7 +111,7 @@ def clone_pull_request(
         "merge_base": merge_base,
         "default_branch": default.removeprefix("refs/heads/"),
     }
-    return _describe_pull_request(git, pull.model_copy(update=details)), default_tip.commit
+    return _describe_pull_request(git, pull.model_copy(update=details)), trusted
 
 
 def _describe_pull_request(git: HostGit, pull: PullRequestContext) -> PullRequestContext:

@@ -17,7 +17,7 @@ from resolver.config.retries import NO_RETRIES, RetryPolicy
 from resolver.errors import BranchTaken, Cause, PushRefused, ResolverError, WorkspaceError
 from resolver.git.clone import BASE_REF, STARTS_AT_REF, check_branch, check_commit, open_checkout
 from resolver.git.git import Credential, GitResult, HostGit, git_failure
-from resolver.git.history import NEWER_LEVELS, Remote, Tip, fetch_successor
+from resolver.git.history import Remote, fetch_successor
 from resolver.git.merge import is_ancestor
 from resolver.git.remote import check_url, list_refs
 from resolver.models.known_failures import OUTAGES, git_failure_reason
@@ -94,9 +94,9 @@ def fetch_tip(git: HostGit, url: str, branch: str, credential: Credential | None
     if ref not in listing.refs:
         return None
     was_moved = git.attempt("rev-parse", "--verify", "--quiet", STARTS_AT_REF).status == 0
-    tip = Tip(TIP_REF, listing.refs[ref], NEWER_LEVELS)
-    fetch_successor(git, Remote(url, credential), tip, STARTS_AT_REF if was_moved else BASE_REF)
-    return tip.commit
+    start, commit = STARTS_AT_REF if was_moved else BASE_REF, listing.refs[ref]
+    fetch_successor(git, Remote(url, credential), TIP_REF, commit, start)
+    return commit
 
 
 def push_commit(

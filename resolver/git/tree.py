@@ -4,19 +4,15 @@ Differences are read in git's raw format (`diff-tree --raw -z`, `ls-tree -z`); t
 never parsed: https://git-scm.com/docs/diff-format. Paths are bytes, as in git; `quote` makes them
 readable. Symlinks are resolved within the tree, without a file system.
 
-The container engine builds an image from a folder of a commit, which is streamed as a tar.
-`.dockerignore` has the same effect as with the docker command:
-https://docs.docker.com/build/concepts/context/#dockerignore-files
+The container engine builds an image from a commit, which is streamed as a tar.
 """
 
-import io
-import tarfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Literal
+from pathlib import Path
+from typing import Literal
 
-from docker.utils.build import PatternMatcher
-
+from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.git import HostGit
 from resolver.models.run import FileChange, Patch
@@ -35,9 +31,6 @@ _STATUS: dict[str, Status] = {
     "D": "deleted",
     "T": "type_changed",
 }
-_ESCAPES = {
-    7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -75,26 +68,13 @@ class TreeEntry:
 
 
 def quote(path: bytes) -> str:
-    """Return `path` as git prints it: unchanged, or in double quotes with C escapes.
+    """Return `path` for people: as it is, or in quotes with escapes as a Python literal.
 
-    Printable UTF-8 is not escaped. In a path that is not valid UTF-8, every byte above 127 is
-    escaped.
+    The latter is for names with quotes, backslashes, characters that are not printable, or bytes
+    that are not UTF-8.
     """
-    try:
-        text = path.decode()
-    except UnicodeDecodeError:
-        return f'"{"".join(_escape(chr(b)) if b < 128 else _octal(bytes([b])) for b in path)}"'
-    escaped = "".join(_escape(c) for c in text)
-    return text if escaped == text else f'"{escaped}"'
-
-
-def _escape(char: str) -> str:
-    escape = _ESCAPES.get(ord(char))
-    return escape or (char if char.isprintable() else _octal(char.encode()))
-
-
-def _octal(data: bytes) -> str:
-    return "".join(f"\\{byte:03o}" for byte in data)
+    text = decode_path(path)
+    return text if text.isprintable() and not {'"', "\\"} & set(text) else ascii(text)
 
 
 def decode_path(path: bytes) -> str:
@@ -301,68 +281,27 @@ MAX_CONTEXT_BYTES = 1 << 30
 
 
 def context_tar(git: HostGit, commit: str, dockerfile: str) -> Iterator[bytes]:
-    """Yield a tar of the files that are not ignored, and of the Dockerfile, which never is.
+    """Yield a tar of the files of a commit, with any `.dockerignore` as a file like others.
 
     Raises WorkspaceError if there is no Dockerfile, or the files have more than MAX_CONTEXT_BYTES.
     """
     entries = {e.path: e for e in read_tree(git, commit) if e.mode != GITLINK}
-    path = encode_path(dockerfile)
-    dockerfile_entry = entries.get(path)
-    if dockerfile_entry is None or dockerfile_entry.mode == SYMLINK:
+    found = entries.get(encode_path(dockerfile))
+    if found is None or found.mode == SYMLINK:
         raise WorkspaceError(f"there is no {dockerfile} to build from", "correct the path")
-    entries = {**_without_ignored(git, entries), path: dockerfile_entry}
-    by_blob: dict[str, list[tuple[bytes, str]]] = {}
-    for path, entry in sorted(entries.items()):
-        by_blob.setdefault(entry.id, []).append((path, entry.mode))
-    sizes = read_sizes(git, by_blob)
-    if sum(sizes[blob] * len(members) for blob, members in by_blob.items()) > MAX_CONTEXT_BYTES:
+    sizes = read_sizes(git, (entry.id for entry in entries.values()))
+    if sum(sizes[entry.id] for entry in entries.values()) > MAX_CONTEXT_BYTES:
         raise WorkspaceError(
             f"the build's context has more than {MAX_CONTEXT_BYTES:,} bytes",
-            "exclude more files with .dockerignore",
+            "name a prebuilt image instead",
         )
-    members = (
-        _member(path, mode, content)
-        for blob, content in read_blobs(git, by_blob)
-        for path, mode in by_blob[blob]
-    )
-    yield from stream_tar(members)
+    with temporary_directory() as folder:
+        git.run("archive", "--format=tar", f"--output={folder}/context.tar", commit)
+        yield from read_chunks(folder / "context.tar")
 
 
-def _without_ignored(git: HostGit, entries: dict[bytes, TreeEntry]) -> dict[bytes, TreeEntry]:
-    ignored = entries.get(b".dockerignore")
-    if ignored is None or ignored.mode == SYMLINK:
-        return entries
-    text = dict(read_blobs(git, [ignored.id]))[ignored.id].decode(errors="replace")
-    matcher: Any = PatternMatcher(_patterns(text))
-    return {
-        path: entry for path, entry in entries.items() if not matcher.matches(decode_path(path))
-    }
-
-
-def _patterns(text: str) -> list[str]:
-    lines = (line.strip() for line in text.splitlines())
-    return [line for line in lines if line and not line.startswith("#")]
-
-
-def _member(path: bytes, mode: str, content: bytes) -> tuple[tarfile.TarInfo, BinaryIO]:
-    info = tarfile.TarInfo(decode_path(path))
-    info.mode = 0o755 if mode == "100755" else 0o644
-    if mode == SYMLINK:
-        info.type, info.linkname = tarfile.SYMTYPE, content.decode("utf-8", "surrogateescape")
-        return info, io.BytesIO()
-    info.size = len(content)
-    return info, io.BytesIO(content)
-
-
-_CHUNK_BYTES = 1 << 20
-
-
-def stream_tar(members: Iterable[tuple[tarfile.TarInfo, BinaryIO]]) -> Iterator[bytes]:
-    """Yield an uncompressed tar of these members with their content, in chunks."""
-    for info, content in members:
-        yield info.tobuf(tarfile.PAX_FORMAT)
-        with content:
-            while chunk := content.read(_CHUNK_BYTES):
-                yield chunk
-        yield bytes(-info.size % tarfile.BLOCKSIZE)
-    yield bytes(2 * tarfile.BLOCKSIZE)
+def read_chunks(path: Path) -> Iterator[bytes]:
+    """Yield the content of a file in parts of at most 1 MiB."""
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            yield chunk

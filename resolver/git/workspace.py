@@ -23,7 +23,7 @@ from resolver.git.clone import (
 )
 from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit, git_failure
-from resolver.git.history import Remote, Tip, fetch_tips
+from resolver.git.history import HISTORY_LEVELS, Remote, fetch_commits
 from resolver.git.pull_request import TRUSTED_REF, clone_pull_request, numbered_diff, read_patches
 from resolver.git.remote import RefListing, list_refs
 from resolver.git.tree import (
@@ -118,7 +118,7 @@ class Workspace:
         folder: Path,
         pull: PullRequestContext,
         *,
-        depth: int = 0,
+        depth: int = HISTORY_LEVELS,
         credential: Credential | None = None,
         cache: CloneCache | None = None,
         for_merge: bool = False,
@@ -131,7 +131,7 @@ class Workspace:
         """
         folder = folder.absolute()
         completed, default = clone_pull_request(
-            source, folder, pull, depth, credential, cache, for_merge=for_merge
+            source, folder, pull, credential, cache, depth, for_merge=for_merge
         )
         return cls(
             folder,
@@ -257,12 +257,11 @@ class Workspace:
 
 
 def workspace_at_branch(
-    workspace: Workspace, branch: str, depth: int, credential: Credential | None
+    workspace: Workspace, branch: str, credential: Credential | None
 ) -> Workspace:
     """Return the same clone with the tip of `branch` as its base.
 
-    depth: number of levels of history, 0 for all. Raises WorkspaceError if there is
-    no such branch.
+    Raises WorkspaceError if there is no such branch.
     """
     ref = check_branch(workspace.git, branch)
     listing = list_refs(workspace.source, [ref], credential)
@@ -271,42 +270,39 @@ def workspace_at_branch(
             f"there is no branch {branch} to start from, which the setting base_branch names",
             "correct base_branch, or create the branch",
         )
-    base = _fetch_commit(workspace, Tip(STARTS_AT_REF, listing.refs[ref], depth), credential)
+    base = _fetch_commit(workspace, STARTS_AT_REF, listing.refs[ref], credential)
     return replace(workspace, base=base, branch=branch, default=workspace.base)
 
 
 def workspace_at_pull_request(
-    workspace: Workspace, pull: OpenPullRequest, depth: int, credential: Credential | None
+    workspace: Workspace, pull: OpenPullRequest, credential: Credential | None
 ) -> Workspace:
     """Return the same clone with the head of a pull request of this repository as its base.
 
-    depth: number of levels of history, 0 for all. Raises WorkspaceError if the commit
-    doesn't exist any more.
+    Raises WorkspaceError if the commit doesn't exist any more.
     """
-    tip = Tip(STARTS_AT_REF, check_commit(pull.head), depth)
-    base = _fetch_commit(workspace, tip, credential)
+    base = _fetch_commit(workspace, STARTS_AT_REF, check_commit(pull.head), credential)
     return replace(
         workspace, base=base, branch=pull.branch, default=workspace.base, is_unmerged=True
     )
 
 
-def with_default_branch(
-    workspace: Workspace, depth: int, credential: Credential | None
-) -> Workspace:
+def with_default_branch(workspace: Workspace, credential: Credential | None) -> Workspace:
     """Return a clone at some branch with the tip of the default branch as its trusted commit.
 
-    Does nothing if the clone is at the default branch. depth: number of levels of
-    history, 0 for all. Raises WorkspaceError if the fetch fails.
+    Does nothing if the clone is at the default branch. Raises WorkspaceError if the fetch fails.
     """
     listing = list_refs(workspace.source, [], credential)
     default = listing.default
     if default is None or default == f"refs/heads/{workspace.branch}":
         return workspace
-    tip = Tip(TRUSTED_REF, listing.refs[default], depth)
-    return replace(workspace, default=_fetch_commit(workspace, tip, credential))
+    trusted = _fetch_commit(workspace, TRUSTED_REF, listing.refs[default], credential)
+    return replace(workspace, default=trusted)
 
 
-def _fetch_commit(workspace: Workspace, tip: Tip, credential: Credential | None) -> str:
-    """Fetch the tip into the clone and return its commit."""
-    fetch_tips(workspace.git, Remote(workspace.source, credential), [tip])
-    return tip.commit
+def _fetch_commit(
+    workspace: Workspace, ref: str, commit: str, credential: Credential | None
+) -> str:
+    """Fetch a commit to a ref of the clone and return its id."""
+    fetch_commits(workspace.git, Remote(workspace.source, credential), {ref: commit})
+    return commit

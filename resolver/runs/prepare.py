@@ -201,7 +201,7 @@ def _clone_workspace(
 ) -> Workspace:
     """Return the workspace of a pull request, or of the branch and commit that the task starts
     from."""
-    task, depth = run_task.task, HISTORY_LEVELS
+    task = run_task.task
     credential = run_task.request.credential(settings)
     clones = run_task.request.host.clones
     cache = CloneCache(clones) if clones is not None else None
@@ -210,7 +210,6 @@ def _clone_workspace(
             task.source,
             folder,
             task.pull,
-            depth=depth,
             credential=credential,
             cache=cache,
             for_merge=task.trigger.command is Command.UPDATE,
@@ -220,13 +219,13 @@ def _clone_workspace(
         folder,
         branch=(task.follows.branch if task.follows else task.base_branch) or None,
         commit=run_task.base,
-        depth=depth,
+        depth=HISTORY_LEVELS,
         credential=credential,
         cache=cache,
         listing=_known_refs(run_task, settings, snapshot),
     )
     is_resumed = run_task.base is not None and is_url(task.source)
-    return with_default_branch(workspace, depth, credential) if is_resumed else workspace
+    return with_default_branch(workspace, credential) if is_resumed else workspace
 
 
 def _known_refs(
@@ -307,7 +306,7 @@ def _at_starting_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
     default branch. A resumed log keeps its own base and does not get here.
     """
     workspace, settings, task = prepared.workspace, prepared.settings, prepared.task
-    depth, credential = HISTORY_LEVELS, prepared.credential()
+    credential = prepared.credential()
     follows = _find_open_pull_request(prepared, forge) if _is_change_for_issue(prepared) else None
     if follows is not None:
         left_out_commits = (
@@ -317,14 +316,14 @@ def _at_starting_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
         left_out = (*task.left_out, *left_out_commits)
         return replace(
             prepared,
-            workspace=workspace_at_pull_request(workspace, follows, depth, credential),
+            workspace=workspace_at_pull_request(workspace, follows, credential),
             task=task.model_copy(update={**update, "left_out": left_out}),
             base_committed_at=None,
         )
     branch = settings.base_branch
     if branch is None or branch == workspace.branch:
         return prepared
-    workspace_at_base = workspace_at_branch(workspace, branch, depth, credential)
+    workspace_at_base = workspace_at_branch(workspace, branch, credential)
     return replace(
         prepared,
         workspace=workspace_at_base,

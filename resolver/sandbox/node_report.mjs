@@ -5,11 +5,15 @@ const quoted = (value) => {
   return `"${printable.replace(/[\n&<>"]/g, (c) => `&#${c.charCodeAt(0)};`)}"`;
 };
 
+// What fails before a test's own function runs.
+const SET_UP = ["hookFailed", "cancelledByParent", "parentAlreadyFinished"];
+
 function outcome(type, { skip, todo, details: { error } }) {
   if (skip !== undefined || todo !== undefined) return "<skipped/>";
   if (type === "test:pass") return "";
   const text = error?.cause?.stack ?? error?.cause ?? error?.message;
-  return `<failure type=${quoted(error?.failureType)} message=${quoted(text)}/>`;
+  const tag = SET_UP.includes(error?.failureType) ? "error" : "failure";
+  return `<${tag} message=${quoted(text)}/>`;
 }
 
 export default async function* report(source) {
@@ -23,7 +27,7 @@ export default async function* report(source) {
     const isSum = type === "test:pass" || details.error?.failureType === "subtestsFailed";
     if (details.type === "suite" && isSum) continue;
     const parents = names.slice(0, nesting).join("::");
-    yield `<testcase classname=${quoted(parents)} name=${quoted(name)} filepath=${quoted(file)} line=${quoted(line)}` +
+    yield `<testcase classname=${quoted(parents)} name=${quoted(name)} file=${quoted(file)} line=${quoted(line)}` +
       ` time=${quoted(details.duration_ms / 1000)}>${outcome(type, data)}</testcase>\n`;
   }
   yield "</testsuite>\n";

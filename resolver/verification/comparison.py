@@ -9,12 +9,10 @@ can be repeated.
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from resolver.models.verification import (
-    WORST_FIRST,
     CaseResult,
     CaseStatus,
     CheckComparison,
@@ -34,10 +32,10 @@ _NUMBER = re.compile(r"\d+")
 
 _NOT_LOADED = re.compile(
     r"Test suite failed to run|_FailedTest\b|^ERROR collecting|error during collection"
-    r"|ImportError while (?:import|load)|\[(?:build|setup) failed\]",
+    r"|ImportError while (?:import|load)|\[(?:build|setup) failed\]|\(from function `setup",
     re.MULTILINE,
 )
-"""Matches messages of reports about a test whose file could not be loaded."""
+"""Matches messages of reports about a test that could not be loaded or set up."""
 
 _OWN_ERROR = re.compile(
     r"failed on (?:setup|teardown)|fixture '[^'\n]{1,100}' not found|\bSyntaxError\b"
@@ -71,67 +69,64 @@ class TreeResults:
         """Return the one that stands for the tree: a repetition of the whole check replaces it."""
         return next(iter(self.whole[::-1] or self.narrowed), None)
 
-    @property
-    def statuses(self) -> Statuses:
-        """Return the statuses of all tests by id, one for each execution that has the test."""
-        by_test: dict[str, tuple[CaseStatus, ...]] = {}
+    def statuses(self, check: str) -> dict[str, tuple[CaseStatus, ...]]:
+        """Return the statuses of all tests by id, one for each execution that has the test.
+
+        check: name of the check, which is a test of its own: its exit code counts where no failed
+            test explains it.
+        """
+        by_test: defaultdict[str, tuple[CaseStatus, ...]] = defaultdict(tuple)
         for execution in self.executions:
             for name, status in execution.statuses.items():
-                by_test[name] = (*by_test.get(name, ()), status)
-        return by_test
+                by_test[name] += (status,)
+        for execution in self.whole:
+            failed: CaseStatus = "skipped" if execution.failed else "failed"
+            if execution.exit_code is not None:
+                by_test[check] += ("passed" if execution.exit_code == 0 else failed,)
+        return dict(by_test)
 
 
 Results = Mapping[TreeName, TreeResults]
 _NONE = TreeResults()
-_BOTH: tuple[TreeName, TreeName] = ("base", "head")
-
-
-@dataclass(frozen=True)
-class _TreeStatuses:
-    """The statuses at the four trees: of the base's tests, and of the change's tests."""
-
-    base: Statuses
-    old: Statuses
-    new: Statuses
-    without_code: Statuses
-    unstable: frozenset[str] = field(default_factory=frozenset)
 
 
 def compare_check(check: ProjectCheck, scope: Scope, results: Results) -> CheckComparison:
     """Return what the executions of a check show. There is at least one at the change."""
-    aligned = {tree: _aligned(tree, results) for tree in results}
-    base, head = aligned.get("base", _NONE), aligned["head"]
-    old = aligned.get("head_with_base_tests") or head
-    without_code = aligned.get("base_with_tests") or base
+    base, head = results.get("base", _NONE), results["head"]
+    old = results.get("head_with_base_tests", head)
+    without_code = results.get("base_with_tests", base)
     assert head.result is not None, "only a check that was executed at the change is compared"
-    flaky = (*_flaky_tests(base, old, head, without_code), *_flaky_check(check, base, old, head))
-    seen = _TreeStatuses(
-        base.statuses, old.statuses, head.statuses, without_code.statuses,
-        frozenset(case.id for case in flaky),
-    )  # fmt: skip
+    seen = {tree: found.statuses(check.name) for tree, found in results.items()}
+    at_base, at_head = seen.get("base", {}), seen["head"]
+    at_old, at_without = (
+        seen.get("head_with_base_tests", at_head),
+        seen.get("base_with_tests", at_base),
+    )
+    flaky = _flaky_tests(*seen.values())
+    unstable = {case.id for case in flaky}
+    passed_before = {name for name, statuses in at_base.items() if _always(statuses, "passed")}
+    failing_old, failing_head = _failing(at_old) - unstable, _failing(at_head) - unstable
+    new_failures = _unexplained(failing_head, at_base) - {check.name}
+    renamed = at_old.keys() - at_base.keys() - _only_in(at_old, at_base)
+    broken = failing_old & passed_before | _unexplained(failing_old, at_base) & renamed
     missing = _missing_tests(base, old)
-    broken = _broken_tests(seen)
-    whole = _broken_check(check, seen, base, head)
     former = set[str]()
     if old is not head:
+        if any(execution.cases for execution in old.executions):
+            # An exit code may only say that the code lacks the tests of the change.
+            broken -= {check.name}
+        broken |= failing_head & passed_before & {check.name}
         # By its own name: the test may be in a file that was moved.
-        failing_now = {_own_name(name) for name, statuses in seen.new.items() if _fails(statuses)}
+        failing_now = set(map(_own_name, _failing(at_head)))
         # Tests that can't be loaded with the change either are not altered but lost.
-        is_loaded = not _new_failures(seen) & _not_run(head)
-        lost = broken | missing if is_loaded else broken
+        lost = broken if new_failures & _not_started(head) else broken | missing
         former = {name for name in lost if _own_name(name) not in failing_now}
-        # With a report, an exit code may only say that the code lacks the tests of the change.
-        has_report = any(execution.cases for execution in old.executions)
-        fails_as_before = set() if has_report else _broken_check(check, seen, base, old) - whole
-        former |= fails_as_before
-        broken |= fails_as_before
-    broken |= whole
-    new_failures = _new_failures(seen) - broken
-    new_tests = seen.new.keys() - seen.base.keys()
-    confirmed = _confirmed(seen)
-    ran = _ran_and_failed(without_code)
+    new_failures -= broken
+
+    new_tests = _only_in(at_head, at_base) - {check.name}
+    passing = {name for name in new_tests if _always(at_head[name], "passed")}
     has_own_tests = without_code is not base
-    passing = {name for name in new_tests if _always(seen.new[name], "passed")}
+    not_run = passing - at_without.keys() | (passing & _not_started(without_code))
     return CheckComparison(
         name=check.name,
         command=check.command,
@@ -140,102 +135,116 @@ def compare_check(check: ProjectCheck, scope: Scope, results: Results) -> CheckC
         base_with_tests=without_code.result if has_own_tests else None,
         head=head.result,
         head_with_base_tests=old.result if old is not head else None,
-        reproduction=tuple(sorted(confirmed & ran)),
-        useless=_sorted(n for n in passing if _always(seen.without_code.get(n, ()), "passed")),
-        not_run=_sorted(passing - seen.without_code.keys() | (passing & _not_run(without_code)))
-        if has_own_tests
-        else (),
-        broken=tuple(sorted(broken)),
-        missing=tuple(sorted(missing)),
-        former=tuple(sorted(former)),
-        failing=tuple(sorted(new_failures)) if base.result else (),
-        known=_sorted(head.result.failed - new_failures - broken - seen.unstable)
-        if base.result
-        else (),
+        reproduction=_sorted(_confirmed(at_head, at_without) - unstable & _started(without_code)),
+        useless=_sorted(n for n in passing if _always(at_without.get(n, ()), "passed")),
+        not_run=_sorted(not_run) if has_own_tests else (),
+        broken=_sorted(broken),
+        missing=_sorted(missing),
+        former=_sorted(former),
+        failing=_sorted(new_failures) if base.result else (),
+        known=_sorted(head.result.failed - new_failures - broken - unstable) if base.result else (),
         flaky=flaky,
-        added=tuple(sorted(new_tests)) if base.result else (),
-    )
+        added=_sorted(new_tests) if base.result else (),
+    )  # fmt: skip
 
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-# -- tests of the base
+def _always(statuses: Collection[CaseStatus], expected: CaseStatus) -> bool:
+    return bool(statuses) and all(status == expected for status in statuses)
 
 
-def _missing_tests(base: TreeResults, old: TreeResults) -> set[str]:
+def _failing(tests: Statuses) -> set[str]:
+    """Return the tests that fail in each execution."""
+    return {name for name, seen in tests.items() if all(status in _FAILING for status in seen)}
+
+
+def _flaky_tests(*trees: Statuses) -> tuple[FlakyCase, ...]:
+    """Return the tests that passed and failed at one of the trees, with the counts of these."""
+    counts: defaultdict[str, Counter[bool]] = defaultdict(Counter)
+    for tests in trees:
+        for name, seen in tests.items():
+            outcomes = [status == "passed" for status in seen if status != "skipped"]
+            if len(set(outcomes)) == 2:
+                counts[name].update(outcomes)
+    return tuple(
+        FlakyCase(id=name, passed=count[True], failed=count[False])
+        for name, count in sorted(counts.items())
+    )
+
+
+def _missing_tests(base: TreeResults, later: TreeResults) -> set[str]:
     """Return the tests that ran at the base and in no execution of the whole check later."""
     if base.result is None:
         return set()
-    ran = {name for name, status in base.result.statuses.items() if status != "skipped"}
-    later = [e for e in old.whole or old.narrowed if e.exit_code is not None]
-    if not later:
-        return set()
-    statuses = chain.from_iterable(execution.statuses.items() for execution in later)
-    return ran - {name for name, status in statuses if status != "skipped"}
+    ran = _tests_that_ran(base.result)
+    skipped = base.result.statuses.keys() - ran
+    missing = [
+        _only_in(ran, _tests_that_ran(execution) - skipped)
+        | (ran & execution.statuses.keys() - _tests_that_ran(execution))
+        for execution in later.whole or later.narrowed
+        if execution.exit_code is not None
+    ]
+    return set.intersection(*missing) if missing else set()
 
 
-def _broken_tests(seen: _TreeStatuses) -> set[str]:
-    """Return the tests that always passed at the base and always fail with the change."""
-    passed = {name for name, statuses in seen.base.items() if _always(statuses, "passed")}
-    return {name for name in passed if _fails(seen.old.get(name, ()))} - seen.unstable
+def _tests_that_ran(execution: CheckExecution) -> set[str]:
+    return {name for name, status in execution.statuses.items() if status != "skipped"}
 
 
-def _broken_check(
-    check: ProjectCheck, seen: _TreeStatuses, base: TreeResults, later: TreeResults
-) -> set[str]:
-    """Return the check's name if it passed at the base and fails later without a failed test."""
-    passed = bool(base.whole) and all(execution.exit_code == 0 for execution in base.whole)
-    fails = bool(later.whole) and all(
-        execution.exit_code not in (0, None) and not execution.failed for execution in later.whole
-    )
-    return {check.name} if passed and fails and check.name not in seen.unstable else set()
+def _only_in(tests: Collection[str], others: Collection[str]) -> set[str]:
+    """Return the tests that are not among the others, under another name either.
 
-
-# -- tests of the change
-
-
-def _new_failures(seen: _TreeStatuses) -> set[str]:
-    """Return the tests that always fail with the change, and that the base does not explain.
-
-    If as many cases of a test function failed at the base, they are the same ones under other
-    names: a row that is added before them, or a file that is moved, changes what they are called.
+    A time or a random value in a test's name is another one in each execution, so such a test is
+    recognized by its function and by the number of cases, before it is called missing or new.
     """
-    failing = {name for name, statuses in seen.new.items() if _fails(statuses)} - seen.unstable
-    before = {name for name, statuses in seen.base.items() if statuses[0] in _FAILING}
-    known = Counter(map(_own_name, before))
-    now = Counter(map(_own_name, failing))
-    explained = {function for function in now if now[function] <= known[function]}
-    return {name for name in failing - before if _own_name(name) not in explained}
+    left, right = set(tests) - set(others), set(others) - set(tests)
+    counts, spare = Counter(map(_function_of, left)), Counter(map(_function_of, right))
+    return {name for name in left if counts[_function_of(name)] > spare[_function_of(name)]}
 
 
-def _confirmed(seen: _TreeStatuses) -> set[str]:
+def _unexplained(failing: set[str], base: Statuses) -> set[str]:
+    """Return the tests that did not fail at the base.
+
+    If as many cases of a test function failed there, they are the same ones under other names: a
+    row that is added before them, or a file that is moved, changes what they are called.
+    """
+    before = {name for name, statuses in base.items() if statuses[0] in _FAILING}
+    known, now = Counter(map(_own_name, before)), Counter(map(_own_name, failing))
+    return {t for t in failing - before if now[_own_name(t)] > known[_own_name(t)]}
+
+
+def _confirmed(with_code: Statuses, without_code: Statuses) -> set[str]:
     """Return the tests that were seen often enough to fail without the code and pass with it."""
     return {
         name
-        for name, statuses in seen.new.items()
-        if _always(statuses, "passed")
-        and _fails(seen.without_code.get(name, ()))
-        and min(len(statuses), len(seen.without_code[name])) >= CONFIRMATIONS
-    } - seen.unstable
+        for name in _failing(without_code)
+        if _always(with_code.get(name, ()), "passed")
+        and min(len(with_code[name]), len(without_code[name])) >= CONFIRMATIONS
+    }
 
 
-def _ran_and_failed(results: TreeResults) -> set[str]:
+def _started(results: TreeResults) -> set[str]:
     """Return the tests that started and failed by themselves, wherever they failed."""
-    failing = [case for e in results.executions for case in e.cases if case.has_failed]
-    own = {case.id for case in failing if _started(case)}
-    return own - {case.id for case in failing if not _started(case)}
+    failing = {case.id for e in results.executions for case in e.cases if case.has_failed}
+    return failing - _not_started(results)
 
 
-def _not_run(results: TreeResults) -> set[str]:
-    failing = [case for e in results.executions for case in e.cases if case.has_failed]
-    return {case.id for case in failing if not _started(case)}
+def _not_started(results: TreeResults) -> set[str]:
+    """Return the failing tests that could not be loaded or set up."""
+    return {
+        case.id
+        for execution in results.executions
+        for case in execution.cases
+        if case.has_failed and not _has_started(case)
+    }
 
 
-def _started(case: CaseResult) -> bool:
-    """Return True if the failing test itself was started."""
-    if _NOT_LOADED.search(case.message) or _NOT_LOADED.search(case.id):
+def _has_started(case: CaseResult) -> bool:
+    is_file = bool(case.file) and case.file.endswith(case.id)
+    if is_file or _NOT_LOADED.search(case.message) or _NOT_LOADED.search(case.id):
         return False
     return case.status == "failed" or bool(case.message and not _OWN_ERROR.search(case.message))
 
@@ -248,13 +257,11 @@ def needs_rerun(results: Results) -> tuple[str, ...]:
 
     They are repeated before they count.
     """
-    base, head = (results.get(tree, _NONE).result for tree in _BOTH)
-    old_results = results.get("head_with_base_tests")
-    old = old_results.result if old_results else head
+    base, head = results.get("base", _NONE).result, results.get("head", _NONE).result
     if base is None or head is None:
         return ()
-    broken = base.passed & (old.failed if old else set())
-    return tuple(sorted(broken | (head.failed - base.failed)))
+    old = results.get("head_with_base_tests", results["head"]).result or head
+    return _sorted(base.passed & old.failed | (head.failed - base.failed))
 
 
 def fails_without_test(base: CheckExecution, later: CheckExecution) -> bool:
@@ -265,64 +272,12 @@ def fails_without_test(base: CheckExecution, later: CheckExecution) -> bool:
 
 def reproductions_to_confirm(results: Results) -> tuple[str, ...]:
     """Return the tests that failed without the code of the change and pass with it."""
-    base, head = (results.get(tree, _NONE).result for tree in _BOTH)
-    with_tests = results.get("base_with_tests")
-    without = with_tests.result if with_tests else base
-    if without is None or head is None:
-        return ()
-    return tuple(sorted(without.failed & head.passed))
+    without = results.get("base_with_tests", results.get("base", _NONE)).result
+    head = results.get("head", _NONE).result
+    return _sorted(without.failed & head.passed) if without and head else ()
 
 
 # -- names of tests
-
-
-def _aligned(tree: TreeName, results: Results) -> TreeResults:
-    """Return the results with the names of the base for tests whose names change by themselves.
-
-    A time or a random value in a test's name is another one in each execution, so such a test is
-    recognized by its function and by the number of cases, before it is called missing.
-    """
-    with_base_tests = {"base", "head_with_base_tests"}
-    if "head_with_base_tests" not in results:
-        with_base_tests.add("head")
-    reference = results.get("base", _NONE).result
-    if reference is None or tree not in with_base_tests:
-        return results[tree]
-    return TreeResults(
-        tuple(_with_names_of(reference, execution) for execution in results[tree].whole),
-        tuple(_with_names_of(reference, execution) for execution in results[tree].narrowed),
-    )
-
-
-def _with_names_of(reference: CheckExecution, execution: CheckExecution) -> CheckExecution:
-    known, found = reference.statuses, execution.statuses
-    left = _by_function(known, found)
-    # Failing cases first, so that what failed before is matched with what fails now.
-    added = _by_function(found, known)
-    renamed = {
-        new: old
-        for function, names in added.items()
-        if len(names) >= len(left.get(function, ()))
-        for new, old in zip(names, left.get(function, ()), strict=False)
-    }
-    if not renamed:
-        return execution
-    cases = tuple(
-        case.model_copy(update={"id": renamed.get(case.id, case.id)}) for case in execution.cases
-    )
-    return execution.model_copy(update={"cases": cases})
-
-
-def _by_function(
-    statuses: Mapping[str, CaseStatus], others: Collection[str]
-) -> dict[str, list[str]]:
-    """Return the tests that are not among the others, by function, the failing ones first."""
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    rank = WORST_FIRST.index
-    for name in sorted(statuses, key=lambda name: (rank(statuses[name]), name)):
-        if name not in others:
-            found[_function_of(name)].append(name)
-    return found
 
 
 def _function_of(name: str) -> str:
@@ -336,39 +291,9 @@ def _own_name(name: str) -> str:
     return own if " " in own else own.rpartition(".")[2]
 
 
-# -- results
-
-
-def _always(statuses: Collection[CaseStatus], expected: CaseStatus) -> bool:
-    return bool(statuses) and all(status == expected for status in statuses)
-
-
-def _fails(statuses: Collection[CaseStatus]) -> bool:
-    return bool(statuses) and all(status in _FAILING for status in statuses)
-
-
-def _flaky_tests(*trees: TreeResults) -> tuple[FlakyCase, ...]:
-    """Return the tests that passed and failed at one of the trees, with the counts of these."""
-    counts: defaultdict[str, Counter[bool]] = defaultdict(Counter)
-    for statuses in {id(tree): tree.statuses for tree in trees}.values():
-        for name, seen in statuses.items():
-            outcomes = [status == "passed" for status in seen if status != "skipped"]
-            if len(set(outcomes)) == 2:
-                counts[name].update(outcomes)
-    return tuple(
-        FlakyCase(id=name, passed=count[True], failed=count[False])
-        for name, count in sorted(counts.items())
-    )
-
-
-def _flaky_check(check: ProjectCheck, *trees: TreeResults) -> tuple[FlakyCase, ...]:
-    """Return the check itself if it has no report and its exit code differs at one tree."""
-    passed = failed = 0
-    for tree in {id(tree): tree for tree in trees}.values():
-        codes = [execution.exit_code == 0 for execution in tree.whole]
-        if len(set(codes)) == 2 and not any(execution.cases for execution in tree.whole):
-            passed, failed = passed + codes.count(True), failed + codes.count(False)
-    return (FlakyCase(id=check.name, passed=passed, failed=failed),) if failed else ()
+def function_names(ids: Sequence[str]) -> tuple[str, ...]:
+    """Return the tests without their parameters, which another tree may name differently."""
+    return tuple(dict.fromkeys(test_id.partition("[")[0] for test_id in ids))
 
 
 def is_in_files(case: CaseResult, files: Collection[str]) -> bool:
@@ -379,8 +304,3 @@ def is_in_files(case: CaseResult, files: Collection[str]) -> bool:
         return False
     words = set(re.split(r"\W+", case.id))
     return any(PurePosixPath(path).stem in words for path in files)
-
-
-def function_names(ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the tests without their parameters, which another tree may name differently."""
-    return tuple(dict.fromkeys(test_id.partition("[")[0] for test_id in ids))

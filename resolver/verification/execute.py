@@ -1,9 +1,9 @@
 """Executes the project's checks at the trees of a change, in an order that saves time.
 
-The tests that the change affects are executed first where they are a small part of the check, then
-the whole check once at each tree that differs in code or in the tests of the base, within the time
-that is given, and then the tests of the change without its code. A test that fails now and did not
-before is repeated before it counts, and so is one that shows what the change solves.
+The tests that the change affects are executed first, then the whole check once at each tree that
+differs in code or in the tests of the base, within the time that is given, and then the tests of
+the change without its code. A test that fails now and did not before is repeated before it counts,
+and so is one that shows what the change solves.
 """
 
 import logging
@@ -40,6 +40,7 @@ from resolver.verification.control import control_test
 from resolver.verification.decide import decide
 from resolver.verification.missing_environment import find_missing_environment
 from resolver.verification.runner import CheckRequest, CheckRunner, OpenExecutor, RunnerOptions
+from resolver.verification.runners import narrow_to_files, narrow_to_tests
 from resolver.verification.selection import CheckSelection
 
 logger = logging.getLogger("resolver.verification")
@@ -49,9 +50,6 @@ REPETITIONS = 3
 
 RESERVE = 0.25
 """Share of the time that is kept back from whole checks for narrowed ones."""
-
-MAX_SHARE = 0.2
-"""Maximum share of a check that is executed before the whole of it."""
 
 
 @dataclass(frozen=True)
@@ -158,11 +156,10 @@ class _CheckVerification:
     def __init__(
         self, check: ProjectCheck, request: VerificationRequest, runner: CheckRunner
     ) -> None:
-        self._check = check
+        self._check = self._counted = check
         self._request = request
-        self._selection = request.selection
         self._runner = runner
-        self._affected = self._selection.affected(check, False)
+        self._affected = narrow_to_files(check, request.selection.touched)
         self._scope: Scope = "full"
         self._whole: defaultdict[TreeName, list[CheckExecution]] = defaultdict(list)
         self._narrowed: defaultdict[TreeName, list[CheckExecution]] = defaultdict(list)
@@ -177,37 +174,32 @@ class _CheckVerification:
     def execute(self) -> None:
         """Execute the check at the trees, and the tests of the change without its code.
 
-        The affected tests come first where that costs little. The whole check counts if there is
-        enough time for it at all trees, otherwise only the affected tests do.
+        The affected tests come first. The whole check counts if there is enough time for it at all
+        trees, otherwise only the affected tests do.
         """
         # A part of the time is kept back, in which the affected tests are compared if the whole
         # check does not end.
         reserve = RESERVE * self._runner.options.seconds if self._affected else 0.0
-        first: list[CheckRequest] = []
-        if self._affected is not None and self._affected.share <= MAX_SHARE:
-            first.append(self._next_request("head", self._affected.check))
+        first = [self._next_request("head", self._affected)] if self._affected else []
         whole = [self._next_request(tree, self._check, reserve) for tree in self._whole_trees]
         executions = self._runner.execute([*first, *whole])
         self._add(self._narrowed, first, executions[: len(first)])
-        ended = [e is not None and e.exit_code is not None for e in executions[len(first) :]]
-        self.is_cut = not all(ended)
-        if all(ended) or not self._execute_affected():
-            self._add(self._whole, whole, executions[len(first) :])
+        of_whole = executions[len(first) :]
+        self.is_cut = any(e is None or e.exit_code is None for e in of_whole)
+        if not self.is_cut or not self._execute_affected():
+            self._add(self._whole, whole, of_whole)
         if self._without_code != "base":
             self._execute_new_tests()
 
     def _execute_affected(self) -> bool:
-        """Execute the affected tests at the trees; False if they can't replace the check."""
-        at_base = self._selection.affected(self._check, True)
+        """Execute the affected tests at the other trees; False if they can't replace the check."""
+        at_base = narrow_to_files(self._check, self._request.selection.touched_at_base)
         if self._affected is None or at_base is None:
             return False  # the change affects no test that the base commit has
-        wanted = [(tree, at_base.check) for tree in self._whole_trees[1:]]
-        if not self._narrowed["head"]:
-            wanted.append(("head", self._affected.check))
-        self._execute_at(wanted)
+        self._execute_at([(tree, at_base) for tree in self._whole_trees[1:]])
         if not all(self._narrowed[tree] for tree in self._whole_trees):
             return False
-        self._scope = "affected"
+        self._scope, self._counted = "affected", self._affected
         return True
 
     def _execute_new_tests(self) -> None:
@@ -225,40 +217,34 @@ class _CheckVerification:
         ids = tuple(sorted(head.passed - (passed_before - may_be_altered)))
         if ids or not head.cases:
             # By file: a test that is named, and whose file can't be loaded, ends all of pytest's.
-            check = self._in_files(ids, files) or self._of_tests("head", ids)
+            check = self._in_files(ids, files) or self._smallest("base_with_tests", ids)
             self._execute_at([("base_with_tests", check)])
 
-    def _of_tests(self, tree: TreeName, ids: Sequence[str]) -> ProjectCheck:
+    def _smallest(self, tree: TreeName, ids: Sequence[str]) -> ProjectCheck:
         """Return the smallest check that has these tests in the tree."""
         # A parameter may be made from code that is not there at the base commit.
-        narrowed = self._selection.only(self._check, function_names(ids)) if ids else None
+        narrowed = narrow_to_tests(self._check, function_names(ids))
         if narrowed is None and tree in {"head", "base_with_tests"}:
-            return self._in_files(ids, self._request.changed_tests) or self._largest()
-        whole = self._largest() if self._scope == "affected" else self._check
-        return narrowed or whole
+            narrowed = self._in_files(ids, self._request.changed_tests) or self._affected
+        return narrowed or self._counted
 
     def _in_files(self, ids: Sequence[str], files: Sequence[str]) -> ProjectCheck | None:
         """Return the check of these test files of the change; None if one of the tests is not in
         them."""
-        if not all(is_in_files(case, files) for case in self._cases_of(ids)):
-            return None
-        return self._selection.in_files(self._check, files)
+        is_complete = all(is_in_files(case, files) for case in self._cases_of(ids))
+        return narrow_to_files(self._check, files) if is_complete else None
 
     def _cases_of(self, ids: Sequence[str]) -> list[CaseResult]:
         """Return the results of these tests with the change."""
         head, wanted = self._results("head").result, set(ids)
         return [case for case in head.cases if case.id in wanted] if head else []
 
-    def _largest(self) -> ProjectCheck:
-        """Return the check for all affected tests; the whole check if it can't be narrowed."""
-        return self._affected.check if self._affected is not None else self._check
-
     def repeat_failures(self) -> None:
         """Repeat what newly fails, and what shows that the change is needed."""
         self._repeat_lost_tests()
         results = self._all_results()
         if ids := needs_rerun(results):
-            self._repeat(ids, self._whole_trees, [REPETITIONS] * len(self._whole_trees))
+            self._repeat(ids, dict.fromkeys(self._whole_trees, REPETITIONS))
         if ids := reproductions_to_confirm(results):
             self._confirm(ids)
 
@@ -269,32 +255,30 @@ class _CheckVerification:
             return
         for tree in self._whole_trees[:-1]:
             first = self._results(tree).result
-            if first is None or not fails_without_test(base, first):
-                continue
-            # Without a report, the exit code of one execution is all that is known of a tree.
-            again: list[TreeName] = [tree] if base.cases else [tree, "base"] * REPETITIONS
-            self._execute_at([(at, self._check) for at in again], self._whole)
+            if first is not None and fails_without_test(base, first):
+                # Without a report, the exit code of one execution is all that is known of a tree.
+                again: list[TreeName] = [tree] if base.cases else [tree, "base"] * REPETITIONS
+                self._execute_at([(at, self._check) for at in again], self._whole)
 
     def _confirm(self, ids: Sequence[str]) -> None:
         """Repeat the tests that fail without the code and pass with it, the last time beside a test
         that must fail."""
-        trees: Sequence[TreeName] = (self._without_code, "head")
-        times = [CONFIRMATIONS - 1 - self._number_of_executions(tree, ids) for tree in trees]
-        self._repeat(ids, trees, times)
         known = dict.fromkeys(case.file for case in self._cases_of(ids) if case.file)
         files = tuple(known) or self._request.changed_tests
         tree, changed = self._request.options.trees["head"], self._request.changed_files
         control = control_test(self._check.runner, next(iter(files), ""), tree, changed)
+        last = 1 if control else 0
+        trees: Sequence[TreeName] = (self._without_code, "head")
+        seen = {tree: self._number_of_executions(tree, ids) for tree in trees}
+        self._repeat(ids, {tree: CONFIRMATIONS - last - seen[tree] for tree in trees})
         if control is None:
-            self._repeat(ids, trees, [1, 1])
             return
-        files = tuple(dict.fromkeys((*files, control.path)))
-        narrowed = self._in_files(ids, files) or self._check
+        narrowed = self._in_files(ids, tuple(dict.fromkeys((*files, control.path)))) or self._check
         check = narrowed.model_copy(update={"files": {control.path: control.text}})
         requests = [self._next_request(tree, check) for tree in trees]
         executions = self._runner.execute(requests)
-        seen = [execution is not None and control.has_failed(execution) for execution in executions]
-        self._hides_failures = seen == [True, False] and executions[1] is not None
+        failed = [execution and control.has_failed(execution) for execution in executions]
+        self._hides_failures = failed == [True, False]
         cleared = [execution and control.without(execution) for execution in executions]
         self._add(self._narrowed, requests, cleared)
 
@@ -302,15 +286,10 @@ class _CheckVerification:
         executions = self._results(tree).executions
         return sum(set(ids) <= execution.statuses.keys() for execution in executions)
 
-    def _repeat(self, ids: Sequence[str], trees: Sequence[TreeName], times: Sequence[int]) -> None:
-        """Repeat these tests, or the smallest check that has them, at each of the trees."""
-        self._execute_at(
-            [
-                (tree, self._of_tests(tree, ids))
-                for tree, number in zip(trees, times, strict=True)
-                for _ in range(number)
-            ]
-        )
+    def _repeat(self, ids: Sequence[str], times: Mapping[TreeName, int]) -> None:
+        """Repeat these tests, or the smallest check that has them. times: how often, by tree."""
+        checks = {tree: self._smallest(tree, ids) for tree in times}
+        self._execute_at([(tree, checks[tree]) for tree in times for _ in range(times[tree])])
 
     def _execute_at(
         self,
@@ -330,22 +309,6 @@ class _CheckVerification:
         self._repetitions[tree, check.command] += 1
         return CheckRequest(tree, check, number, reserve)
 
-    def _all_results(self) -> dict[TreeName, TreeResults]:
-        names: Sequence[TreeName] = (*self._whole_trees, "base_with_tests")
-        return {tree: results for tree in names if (results := self._results(tree)).executions}
-
-    def _results(self, tree: TreeName) -> TreeResults:
-        return TreeResults(tuple(self._whole[tree]), tuple(self._narrowed[tree]))
-
-    def compare(self) -> CheckComparison | None:
-        """Return the comparison; None if a tree with the change was never executed."""
-        results = self._all_results()
-        if not all(tree in results for tree in self._whole_trees[:-1]):
-            return None
-        check = self._check if self._scope == "full" else self._largest()
-        compared = compare_check(check, self._scope, results)
-        return compared.model_copy(update={"hides_failures": self._hides_failures})
-
     def _add(
         self,
         to: Mapping[TreeName, list[CheckExecution]],
@@ -355,3 +318,18 @@ class _CheckVerification:
         for request, execution in zip(requests, executions, strict=True):
             if execution is not None:
                 to[request.tree].append(execution)
+
+    def _results(self, tree: TreeName) -> TreeResults:
+        return TreeResults(tuple(self._whole[tree]), tuple(self._narrowed[tree]))
+
+    def _all_results(self) -> dict[TreeName, TreeResults]:
+        names: Sequence[TreeName] = (*self._whole_trees, "base_with_tests")
+        return {tree: results for tree in names if (results := self._results(tree)).executions}
+
+    def compare(self) -> CheckComparison | None:
+        """Return the comparison; None if a tree with the change was never executed."""
+        results = self._all_results()
+        if not all(tree in results for tree in self._whole_trees[:-1]):
+            return None
+        compared = compare_check(self._counted, self._scope, results)
+        return compared.model_copy(update={"hides_failures": self._hides_failures})

@@ -7,7 +7,7 @@ characters are removed, lengths bounded, and nothing in them is interpreted.
 import hashlib
 import posixpath
 import re
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterable
 
 from resolver.models.base import FrozenModel
@@ -127,19 +127,17 @@ def _with_unique_ids(cases: list[CaseResult]) -> tuple[CaseResult, ...]:
     The worst result keeps the plain id. Numbers are thus the same in whatever order a parallel
     runner reports, and a second result for a test, forged or from a retry, hides no failure.
     """
-    positions: defaultdict[str, list[int]] = defaultdict(list)
-    for position, case in enumerate(cases):
-        positions[case.id].append(position)
-    used = set(positions)
-    unique = list(cases)
-    for name, group in positions.items():
-        number = 1
-        for position in sorted(group, key=lambda at: -_SEVERITY.index(cases[at].status))[1:]:
-            number += 1
-            while f"{name} #{number}" in used:
-                number += 1
-            used.add(f"{name} #{number}")
-            unique[position] = cases[position].model_copy(update={"id": f"{name} #{number}"})
+    used = {case.id for case in cases}
+    counts, unique = Counter[str](), list(cases)
+    by_severity = sorted(range(len(cases)), key=lambda at: -_SEVERITY.index(cases[at].status))
+    for position in by_severity:
+        name = new_name = cases[position].id
+        counts[name] += 1
+        if counts[name] > 1:
+            while (new_name := f"{name} #{counts[name]}") in used:
+                counts[name] += 1
+            used.add(new_name)
+            unique[position] = cases[position].model_copy(update={"id": new_name})
     return tuple(unique)
 
 

@@ -15,6 +15,7 @@ from resolver.verification.report_cases import (
 _GO_STATUS: dict[str, CaseStatus] = {
     "pass": "passed", "bench": "passed", "fail": "failed", "skip": "skipped",
 }  # fmt: skip
+_GO_FAIL = ("fail", None)
 _GO_FRAME = re.compile(r"^ *(?:=== (?:RUN|PAUSE|CONT|NAME)|--- (?:PASS|FAIL|SKIP): )")
 _GO_FAILED_PACKAGE = re.compile(r"^FAIL\s+(\S{1,500}) \[(?:build|setup) failed\]")
 _GO_EVENTS = ('{"Time"', '{"Action"', '{"ImportPath"', '{"Package"')
@@ -25,78 +26,52 @@ _JEST_STATUS: dict[str, CaseStatus] = {
 }
 
 
-class _GoReport:
-    """Folds the events of `go test -json`, https://pkg.go.dev/cmd/test2json."""
-
-    def __init__(self, cases: CaseCollector) -> None:
-        self._cases = cases
-        # The tests that have started and not ended, by package; "" is the package itself.
-        self._running: defaultdict[str, dict[str, None]] = defaultdict(dict)
-        self._outputs: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        self._with_failures: set[str] = set()
-        self._failed: dict[str, None] = {}
-
-    def event(self, event: dict[str, Any]) -> None:
-        """Process one event."""
-        action, test, output = (_text(event.get(key)) for key in ("Action", "Test", "Output"))
-        package = _text(event.get("Package")) or _text(event.get("ImportPath")).partition(" ")[0]
-        package = bounded_name(package)
-        if action in ("output", "build-output"):
-            self.line(output)
-            if not (test and _GO_FRAME.match(output)):
-                self._outputs[package, test].append(output)
-        elif action in ("start", "run"):
-            self._running[package][test] = None
-        elif action in _GO_STATUS and test:
-            self._running[package].pop(test, None)
-            self._add(package, test, _GO_STATUS[action])
-        elif action in _GO_STATUS and package:
-            self._add_unfinished(package, self._running.pop(package, {}))
-            if action == "fail" and package not in self._with_failures:
-                self._failed[package] = None
-
-    def _add(self, package: str, test: str, status: CaseStatus) -> None:
-        if status in ("failed", "error"):
-            self._with_failures.add(package)
-        message = "".join(self._outputs.pop((package, test), []))
-        self._cases.add([package, test], status, message=message)
-
-    def _add_unfinished(self, package: str, tests: dict[str, None]) -> None:
-        """Add the tests during which the process ended, for example by os.Exit."""
-        for test in filter(None, tests):
-            self._add(package, test, "error")
-
-    def line(self, line: str) -> None:
-        """Process a line of text, which may say that a package could not be built."""
-        if found := _GO_FAILED_PACKAGE.match(line):
-            self._failed[found[1]] = None
-
-    def finish(self) -> None:
-        """Add what has no result of its own: failed builds and tests that did not end."""
-        for package in self._failed:
-            self._add(package, "", "error")
-        for package, tests in self._running.items():
-            self._add_unfinished(package, tests)
-            if package not in self._failed:
-                self._cases.mark_incomplete()
+_GoKey = tuple[str, str]
+"""A package and a test; "" is the package itself."""
 
 
 def read_go_json(_: str, text: str, cases: CaseCollector) -> None:
-    """Add the cases of the output of `go test -json`. Lines that are no events are allowed."""
-    report = _GoReport(cases)
-    events = 0
+    """Add the cases of the output of `go test -json`. Lines that are no events are allowed.
+
+    A test that has started and not ended was running when its process ended, for example by
+    os.Exit. A package without a failed test may fail too, as when it can't be built. Events:
+    https://pkg.go.dev/cmd/test2json
+    """
+    # None: it has not ended.
+    actions: dict[_GoKey, str | None] = {}
+    outputs: defaultdict[_GoKey, list[str]] = defaultdict(list)
     for line in text.split("\n"):
         event = _load(line) if line.lstrip()[:1] == "{" else None
-        if isinstance(event, dict) and "Action" in event:
-            report.event(event)
-            events += 1
-        elif line.lstrip().startswith(_GO_EVENTS):  # cut off
-            cases.mark_incomplete()
-        else:
-            report.line(line.rstrip())
-    report.finish()
-    if not events:
+        if not isinstance(event, dict) or "Action" not in event:
+            if line.lstrip().startswith(_GO_EVENTS):  # cut off
+                cases.mark_incomplete()
+            _note_failed_package(actions, line)
+            continue
+        action, test, output = (_text(event.get(key)) for key in ("Action", "Test", "Output"))
+        package = _text(event.get("Package")) or _text(event.get("ImportPath")).partition(" ")[0]
+        key = (bounded_name(package), test)
+        if action in ("output", "build-output"):
+            _note_failed_package(actions, output)
+            if not (test and _GO_FRAME.match(output)):
+                outputs[key].append(output)
+        elif action in ("start", "run"):
+            actions.setdefault(key, None)
+        elif action in _GO_STATUS and package:
+            actions[key] = action
+    failed = {package for (package, test), last in actions.items() if test and last in _GO_FAIL}
+    ended = {package for (package, test), last in actions.items() if last and not test}
+    for (package, test), last in actions.items():
+        if test or (last == "fail" and package not in failed):
+            status = _GO_STATUS[last] if test and last else "error"
+            cases.add([package, test], status, message="".join(outputs[package, test]))
+    if not actions or {package for package, _ in actions} - ended:
         cases.mark_incomplete()
+
+
+def _note_failed_package(actions: dict[_GoKey, str | None], line: str) -> None:
+    """Note the package that a line of text says could not be built."""
+    if found := _GO_FAILED_PACKAGE.match(line):
+        actions[bounded_name(found[1]), ""] = "fail"
 
 
 def read_jest_json(_: str, text: str, cases: CaseCollector) -> None:

@@ -5,21 +5,13 @@ the attributes by which the dialects tell files, lines and kinds of failures are
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.ElementTree import fromstring
 
 from resolver.models.verification import CaseStatus
-from resolver.verification.report_cases import (
-    CaseCollector,
-    bounded_name,
-    parse_line_number,
-)
-
-MAX_DEPTH = 100
-"""Maximum nesting of suites."""
+from resolver.verification.report_cases import CaseCollector, line_in, parse_line_number
 
 _ILLEGAL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]"
@@ -30,28 +22,10 @@ _ILLEGAL = re.compile(
 _DECLARATION = re.compile(r"^<\?xml[^>]{0,200}\?>")
 _MODULE = re.compile(r"(?:^|/)(?:target/(?:surefire|failsafe)-reports|build/test-results)/")
 _SCRIPT = re.compile(r"\.[cm]?[jt]sx?$")
-_SET_UP_TYPES = ("hookFailed", "cancelledByParent", "parentAlreadyFinished")
 _BATS_FILE = re.compile(r"in test file ([^\n,]{1,500}), line (\d{1,7})")
-_BATS_SET_UP = "(from function `setup"
 _SUITES = ("testsuites", "testsuite")
 _OUTCOMES = ("failure", "error", "skipped")
-
-
-@dataclass(frozen=True)
-class _Case:
-    """A <testcase>. suite: the names of its suites."""
-
-    element: Element
-    suite: str
-    is_pytest: bool
-    file: str
-
-    def get(self, name: str) -> str:
-        return self.element.get(name, "")
-
-    @property
-    def outcomes(self) -> list[Element]:
-        return [child for child in self.element if child.tag in _OUTCOMES]
+_LEFT_OUT = frozenset({"notrun", "disabled", "skipped", "suppressed"})
 
 
 def read_junit(path: str, text: str, cases: CaseCollector) -> None:
@@ -64,36 +38,20 @@ def read_junit(path: str, text: str, cases: CaseCollector) -> None:
     if root is None:
         cases.mark_incomplete()
         return
-    match = _MODULE.search(cases.relative_path(path))
-    module = cases.relative_path(path)[: match.start()] if match else ""
-    for case in _cases_of((root,), "", False, cases):
-        message, file, line = _message(case), case.file, parse_line_number(case.get("line"))
+    where = cases.relative_path(path)
+    match = _MODULE.search(where)
+    module = where[: match.start()] if match else ""
+    for case in root.iter("testcase"):
+        if cases.is_full:
+            return
+        outcomes = [child for child in case if child.tag in _OUTCOMES]
+        message, line = _message(outcomes), parse_line_number(case.get("line"))
+        file = _file(case, cases)
+        parts = [module, *_id(case, file, cases)]
         if not file and (found := _BATS_FILE.search(message)):
             file, line = found[1], int(found[2])
-        cases.add(
-            [module, *_id(case, cases)],
-            _status(case, cases),
-            message=message,
-            file=file,
-            # pytest counts from 0.
-            line=line + 1 if case.is_pytest and case.get("line") else line,
-        )
-
-
-def _cases_of(
-    elements: Iterable[Element], suite: str, is_pytest: bool, cases: CaseCollector, depth: int = 0
-) -> Iterator[_Case]:
-    """Yield the cases of all suites, in the order of the document."""
-    for element in elements:
-        if element.tag == "testcase" and not cases.is_full:
-            yield _Case(element, suite, is_pytest, _file(element, cases))
-        elif element.tag in _SUITES and depth > MAX_DEPTH:
-            cases.mark_incomplete()
-        elif element.tag in _SUITES:
-            name = element.get("name", "") if element.tag == "testsuite" else ""
-            joined = bounded_name(f"{suite}::{name}" if suite and name else suite or name)
-            is_inner = is_pytest or name == "pytest"
-            yield from _cases_of(element, joined, is_inner, cases, depth + 1)
+        line = line_in(message, file) or line
+        cases.add(parts, _status(case, outcomes), message=message, file=file, line=line)
 
 
 def _file(case: Element, cases: CaseCollector) -> str:
@@ -103,53 +61,39 @@ def _file(case: Element, cases: CaseCollector) -> str:
     return cases.relative_path(name if is_script else file)
 
 
-def _id(case: _Case, cases: CaseCollector) -> list[str]:
-    """Return the parts of the id: file or module, class or suites, name.
+def _id(case: Element, file: str, cases: CaseCollector) -> list[str]:
+    """Return the parts of the id: file, class, name.
 
-    A class name identifies the test in all dialects but that of node, which writes "test". The
-    suites are left out otherwise: Surefire groups nested classes in an arbitrary suite, and
-    xmlrunner adds the time to their names.
+    The file is a part where the report has it as `file`. A name of a class, or of a file that could
+    not be loaded, is left out where it only repeats the file. The suites are left out: Surefire
+    groups nested classes in an arbitrary suite, and xmlrunner adds the time to their names.
     """
-    name, file = case.get("name"), case.file
-    class_name = case.get("classname") or case.get("class")
-    if not class_name or class_name in ("test", "suite"):
-        has_class = "classname" in case.element.attrib and not class_name
-        class_name = "" if has_class else case.suite
+    name, class_name = case.get("name", ""), case.get("classname") or case.get("class") or ""
     dotted = re.sub(r"\.\w+$", "", file).replace("/", ".")
-    parts: list[str] = []
-    if file and (case.get("file") or class_name == file or name == dotted):
-        parts.append(file)
-        if class_name in (dotted, file):
-            class_name = ""
-        elif class_name.startswith(dotted + "."):
-            class_name = class_name[len(dotted) + 1 :].replace(".", "::")
-    is_file = bool(file) and (cases.relative_path(name) == file or name == dotted)
-    own_name = "" if file in parts and is_file else name
-    return [*parts, "" if class_name == own_name else class_name, own_name]
+    if file and (name == dotted or cases.relative_path(name) == file):
+        return [file]
+    if class_name in (dotted, file, name):
+        class_name = ""
+    elif file and class_name.startswith(f"{dotted}."):
+        class_name = class_name[len(dotted) + 1 :].replace(".", "::")
+    has_file = case.get("file") or case.get("classname") == file
+    return [file if has_file else "", class_name, name]
 
 
-def _status(case: _Case, cases: CaseCollector) -> CaseStatus:
+def _status(case: Element, outcomes: Sequence[Element]) -> CaseStatus:
     """Return the status of a case. An <error> may come from the body of a test, too: JUnit's own
     runners and PHPUnit write it for every exception other than an assertion's."""
-    kinds = {outcome.tag for outcome in case.outcomes}
-    left_out = case.get("status") in ("notrun", "disabled", "skipped")
-    if "skipped" in kinds or left_out or case.get("result") in ("skipped", "suppressed"):
+    kinds = {outcome.tag for outcome in outcomes}
+    if "skipped" in kinds or {case.get("status"), case.get("result")} & _LEFT_OUT:
         return "skipped"  # node writes <failure> as well for a test that is to be done
-    if not kinds:
-        return "passed"
-    name = case.get("name")
-    is_file = bool(case.file) and cases.relative_path(name) == case.file
-    is_set_up = any(
-        outcome.get("type") in _SET_UP_TYPES or (outcome.text or "").startswith(_BATS_SET_UP)
-        for outcome in case.outcomes
-    )
-    is_not_run = is_set_up or is_file or (name[:1] == "/" and cases.relative_path(name))
-    return "error" if is_not_run or "error" in kinds else "failed"
+    if "error" in kinds:
+        return "error"
+    return "failed" if kinds else "passed"
 
 
-def _message(case: _Case) -> str:
+def _message(outcomes: Iterable[Element]) -> str:
     texts = []
-    for outcome in case.outcomes:
+    for outcome in outcomes:
         text = outcome.text or ""
         head = outcome.get("message") or ("" if text else outcome.get("type") or "")
         texts.append(text if head and head in text else f"{head}\n{text}".strip("\n"))

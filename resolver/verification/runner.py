@@ -8,7 +8,6 @@ of the repository, the commit's tree, the environment and the command.
 import contextlib
 import hashlib
 import json
-import logging
 import tempfile
 import threading
 import time
@@ -16,17 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
 from pydantic import ValidationError
 
-from resolver.errors import SandboxLost
 from resolver.events.lifecycle import CheckExecuted
 from resolver.models.verification import CheckExecution, ProjectCheck, TreeName
-
-logger = logging.getLogger("resolver.verification.runner")
 
 FORMAT = 3
 """Version of the stored form and of the way in which checks are executed; a part of the key."""
@@ -171,11 +166,6 @@ class CheckRunner:
         """True once `interrupt` was called."""
         return self._cancelled.is_set()
 
-    @property
-    def seconds_left(self) -> float:
-        """The time that is left for executions."""
-        return self._deadline - self.options.clock()
-
     def interrupt(self) -> None:
         """End all executions, and start no other. May be called from any thread."""
         self._cancelled.set()
@@ -192,30 +182,20 @@ class CheckRunner:
         if there is room. Raises SandboxError.
         """
         results: dict[int, CheckExecution | None] = {}
-        # The change goes first, because most checks are executed there.
-        numbered = sorted(enumerate(requests), key=lambda item: item[1].tree, reverse=True)
-        groups = [list(group) for _, group in groupby(numbered, key=lambda item: item[1].tree)]
+        groups: dict[TreeName, list[int]] = {}
+        for number, request in enumerate(requests):
+            groups.setdefault(request.tree, []).append(number)
 
-        def work(group: list[tuple[int, CheckRequest]]) -> None:
-            for number, request in group:
-                results[number] = self._execute(request)
+        def work(tree: TreeName) -> None:
+            for number in groups[tree]:
+                results[number] = self._execute(requests[number])
 
-        if not self.options.parallel or len(groups) < 2:
-            for group in groups:
-                work(group)
-        else:
-            self._in_threads(work, groups)
-        return [results[number] for number in range(len(requests))]
-
-    def _in_threads(
-        self,
-        work: Callable[[list[tuple[int, CheckRequest]]], None],
-        groups: Sequence[list[tuple[int, CheckRequest]]],
-    ) -> None:
-        with ThreadPoolExecutor(2, thread_name_prefix="checks") as pool:
-            futures = [pool.submit(work, group) for group in groups]
+        with ThreadPoolExecutor(2 if self.options.parallel else 1) as pool:
+            # The change goes first, because most checks are executed there.
+            futures = [pool.submit(work, tree) for tree in sorted(groups, reverse=True)]
         for future in futures:
             future.result()
+        return [results[number] for number in range(len(requests))]
 
     def _execute(self, request: CheckRequest) -> CheckExecution | None:
         """Return the known result of an execution, or execute the check."""
@@ -246,28 +226,18 @@ class CheckRunner:
         return execution
 
     def _start(self, request: CheckRequest) -> CheckExecution | None:
-        if self.is_cancelled or self.seconds_left - request.reserve < MIN_SECONDS:
+        if self._seconds_for(request) < MIN_SECONDS:
             return None
-        try:
-            return self._execute_in_sandbox(request)
-        except SandboxLost as error:
-            # It may have been killed from outside. A check that ends its sandbox does so again.
-            if self.is_cancelled:
-                return None
-            logger.warning(
-                "%s is executed again in a new sandbox: %s", request.check.name, error.what
-            )
-            with self._lock:
-                self._executors.pop(request.tree, None)
-            return self._execute_in_sandbox(request)
-
-    def _execute_in_sandbox(self, request: CheckRequest) -> CheckExecution | None:
         executor = self._executor(request.tree)
-        remaining = self.seconds_left - request.reserve
-        seconds = min(request.check.timeout_seconds or remaining, remaining)
-        if self.is_cancelled or seconds < MIN_SECONDS:
-            return None
-        return executor.execute(request.check, seconds)
+        seconds = self._seconds_for(request)
+        return executor.execute(request.check, seconds) if seconds >= MIN_SECONDS else None
+
+    def _seconds_for(self, request: CheckRequest) -> float:
+        """Return the time limit of an execution; 0 if there is to be none."""
+        remaining = self._deadline - self.options.clock() - request.reserve
+        return (
+            0.0 if self.is_cancelled else min(request.check.timeout_seconds or remaining, remaining)
+        )
 
     def _executor(self, tree: TreeName) -> CheckExecutor:
         """Return the tree's executor. Only one thread at a time works on a tree."""

@@ -1,8 +1,7 @@
 """Selects the checks that are executed for a change: the declared ones, or those that are found."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from resolver.git.workspace import Workspace
 from resolver.models.path_globs import matches_glob
@@ -11,33 +10,20 @@ from resolver.models.verification import OmittedCheck, ProjectCheck
 from resolver.runtime.service_policy import NO_SERVICES, ServicePolicy, allow_services
 from resolver.verification.checks import complete_check, discover_checks
 from resolver.verification.project_tree import ProjectTree
-from resolver.verification.runners import narrow_to_files, narrow_to_tests
-
-
-class NarrowedCheck(NamedTuple):
-    """A check for a part of the tests. share: how large the part is, by the number of test files;
-    1.0 for all of them."""
-
-    check: ProjectCheck
-    share: float
 
 
 @dataclass(frozen=True)
 class CheckSelection:
-    """The checks that are relevant for a change, and how they are narrowed.
+    """The checks that are relevant for a change, and the test files that the change touches.
 
-    affected: returns the check for only the test files that the change touches, as they are named
-        with the change, or (True) at the base commit; None if it can't be narrowed.
-    in_files: returns the check for only the tests in these files of the change; None if it can't be
-        narrowed.
-    only: returns the check for only the tests with these ids; None if it can't be narrowed.
+    touched: those that a runner collects with the change. touched_at_base: those that a runner
+        collects at the base commit.
     """
 
     checks: tuple[ProjectCheck, ...]
     omitted: tuple[OmittedCheck, ...] = ()
-    affected: Callable[[ProjectCheck, bool], NarrowedCheck | None] = lambda _, __: None
-    in_files: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = narrow_to_files
-    only: Callable[[ProjectCheck, Sequence[str]], ProjectCheck | None] = narrow_to_tests
+    touched: tuple[str, ...] = ()
+    touched_at_base: tuple[str, ...] = ()
 
 
 def select_checks(
@@ -63,11 +49,8 @@ def select_checks(
     if not declared and not checks:
         checks = found  # a change of what several packages share may break each of them
     after = ProjectTree.from_commit(workspace.git, head)
-
-    def affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck | None:
-        return affected_check(check, changed_files, before if at_base else after)
-
-    return CheckSelection(checks, omitted, affected)
+    touched, touched_at_base = (touched_tests(tree, changed_files) for tree in (after, before))
+    return CheckSelection(checks, omitted, touched, touched_at_base)
 
 
 def find_checks(
@@ -79,17 +62,9 @@ def find_checks(
     return allow_services([complete_check(check, tree) for check in declared], services)
 
 
-def affected_check(
-    check: ProjectCheck, changed_files: Sequence[str], tree: ProjectTree
-) -> NarrowedCheck | None:
-    """Return the check for the test files that the change touches, as far as the tree has them.
-
-    None if the runner can't be narrowed to files, or if the change touches none that it collects.
-    """
-    tests = [path for path in tree.paths if _is_collected(path)]
-    touched = sorted(set(tests) & set(changed_files))
-    narrowed = narrow_to_files(check, touched)
-    return None if narrowed is None else NarrowedCheck(narrowed, len(touched) / len(tests))
+def touched_tests(tree: ProjectTree, changed_files: Sequence[str]) -> tuple[str, ...]:
+    """Return the test files of the tree that the change touches."""
+    return tuple(sorted(filter(_is_collected, set(tree.paths) & set(changed_files))))
 
 
 def _is_collected(path: str) -> bool:

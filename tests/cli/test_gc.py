@@ -69,29 +69,6 @@ def test_a_killed_process_leaves_a_folder_that_is_found_and_removed(
     assert not folder.exists()
 
 
-def test_cached_clones_that_nobody_used_for_long_are_removed(tmp_path: Path) -> None:
-    old, new = (tmp_path / f"resolver/clones/{name}.git" for name in ("old", "new"))
-    for folder, days in ((old, 20), (new, 1)):
-        folder.mkdir(parents=True)
-        at = (datetime.now(UTC) - timedelta(days=days)).timestamp()
-        os.utime(folder, (at, at))
-    done = subprocess.run(
-        [RESOLVER, "gc"],
-        env={
-            **os.environ,
-            "TMPDIR": str(tmp_path),
-            "XDG_CACHE_HOME": str(tmp_path),
-            "DOCKER_HOST": "tcp://127.0.0.1:9",
-        },
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert "removed clone old.git" in done.stdout, done.stderr
-    assert (old.exists(), new.exists()) == (False, True)
-
-
 def test_a_folder_at_work_a_foreign_one_and_a_link_stay(tmp_path: Path) -> None:
     (tmp_path / "resolver-mine").mkdir()
     descriptor = lock_directory(tmp_path / "resolver-mine")

@@ -100,16 +100,6 @@ def test_the_context_is_the_commit_s_files_with_modes_and_links(tmp_path: Path) 
     assert found["app/link"].linkname == "a"
 
 
-def test_dockerignore_excludes_files_but_never_the_dockerfile(tmp_path: Path) -> None:
-    files = {
-        ".dockerignore": b"# big\n*.bin\nsub\n!sub/keep\nDockerfile\n",
-        "x.bin": b"1", "sub/y": b"2", "sub/keep": b"3", "Dockerfile": b"FROM x", "z": b"4",
-    }  # fmt: skip
-    git, commit = context(tmp_path / "r", files)
-    found = members(context_tar(git, commit, "Dockerfile"))
-    assert set(found) == {".dockerignore", "sub/keep", "z", "Dockerfile"}
-
-
 @pytest.mark.engine
 def test_the_same_build_is_executed_once(
     engine: docker.DockerClient, registry: ImageRegistry, tmp_path: Path

@@ -133,7 +133,7 @@ def test_an_announced_tree_other_than_the_commits_is_refused(forge: Forge) -> No
 def test_an_announced_commit_other_than_the_bundles_is_refused(forge: Forge) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", b"x")))
     bundle = forge.bundle(forge.commit(tree, forge.base))
-    assert "not the announced commit" in forge.refused(bundle, forge.base, tree)
+    assert "something else" in forge.refused(bundle, forge.base, tree)
 
 
 @pytest.mark.attack
@@ -142,7 +142,7 @@ def test_extra_refs_are_refused(forge: Forge) -> None:
     first_tree = forge.tree(("100644", "x", forge.object("blob", b"1")))
     second_tree = forge.tree(("100644", "x", forge.object("blob", b"2")))
     first, second = forge.commit(first_tree, forge.base), forge.commit(second_tree, forge.base)
-    assert "2 refs" in forge.refused(forge.bundle(first, second), first, first_tree)
+    assert "something else" in forge.refused(forge.bundle(first, second), first, first_tree)
 
 
 @pytest.mark.attack
@@ -157,7 +157,7 @@ def test_unrelated_or_longer_history_is_refused(forge: Forge) -> None:
     merge = forge.commit(tree, forge.base, middle)
     assert "directly on the base" in forge.refused(forge.bundle(merge), merge, tree)
     foreign = forge.bundle(top, without=(middle,))
-    assert "other than the base" in forge.refused(foreign, top, tree)
+    assert "something else" in forge.refused(foreign, top, tree)
 
 
 def test_a_bundle_with_a_missing_object_is_refused(forge: Forge) -> None:

@@ -3,13 +3,12 @@
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from resolver.errors import WorkspaceError
-from resolver.git.clone_cache import CloneCache, remove_cached_clones
+from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from tests.git.scenario import Counted, commit_all, enter_sandbox, make_repository, plain_git, write
@@ -113,15 +112,3 @@ def test_an_unusable_cache_is_ignored(served: Served, tmp_path: Path, defect: st
     workspace = served.clone(tmp_path / "2", cache)
     assert workspace.base == tip
     assert workspace.read("README.md") == b"one\n"
-
-
-def test_the_cache_is_removed_by_age(served: Served, tmp_path: Path) -> None:
-    cache = CloneCache(tmp_path / "clones")
-    served.clone(tmp_path / "1", cache)
-    [cached] = (tmp_path / "clones").glob("*.git")
-    now = datetime.now(UTC)
-    assert list(remove_cached_clones(tmp_path / "clones", now, 14)) == []
-    later = now + timedelta(days=15)
-    assert list(remove_cached_clones(tmp_path / "clones", later, 14)) == [cached.name]
-    assert not cached.exists()
-    assert list(remove_cached_clones(tmp_path / "none", later, 14)) == []

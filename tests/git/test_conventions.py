@@ -72,7 +72,7 @@ def test_work_on_another_branch_uses_the_default_branchs_conventions(tmp_path: P
     served = f"file://{source}"
     clone = Workspace.clone(str(source), tmp_path / "clone.git")
     moved = workspace_at_branch(
-        Workspace(clone.folder, served, clone.base, clone.branch), "develop", 1, None
+        Workspace(clone.folder, served, clone.base, clone.branch), "develop", None
     )
     assert moved.branch == "develop" and moved.base != clone.base
     assert moved.read("pull_request_template.md") == b"develop's"

@@ -147,8 +147,8 @@ def test_two_branches_of_one_clone_keep_their_histories(served: Served, tmp_path
     first = Workspace.clone(served.url, tmp_path / "clone", depth=10)
     pull = OpenPullRequest(number=7, title="Side", branch="side", head=tip, base_branch="main")
     for moved in (
-        workspace_at_branch(first, "side", 10, None),
-        workspace_at_pull_request(first, pull, 10, None),
+        workspace_at_branch(first, "side", None),
+        workspace_at_pull_request(first, pull, None),
     ):
         for commit in (moved.base, moved.default):
             chain = moved.git.text("rev-list", "--first-parent", commit).split()

@@ -138,21 +138,6 @@ def test_the_unfinished_merge_is_the_same_commit_each_time(clone: Clone) -> None
     assert is_ancestor(git, ours, commit) and not is_ancestor(git, commit, ours)
 
 
-@pytest.mark.parametrize("marker", ["Title\n=======\n", "<<<<<<< how git shows it\n"])
-def test_a_marker_that_existed_before_may_stay(tmp_path: Path, marker: str) -> None:
-    titled = f"{marker}{LINES}"
-    both: dict[str, str] = {"a.md": titled, "b.md": LINES}
-    clone = Clone(tmp_path, {**both})
-    ours = clone.commit("ours", {k: v.replace("3\n", "x\n") for k, v in both.items()})
-    theirs = clone.commit("theirs", {k: v.replace("3\n", "y\n") for k, v in both.items()})
-    git = clone.git
-    merged = merge(git, ours, theirs)
-    tree = clone.tree_with(ours, {**both})
-    assert find_unresolved_paths(git, merged, tree, ours, theirs) == ()
-    tree = clone.tree_with(ours, {"a.md": titled, "b.md": titled})
-    assert find_unresolved_paths(git, merged, tree, ours, theirs) == (b"b.md",)
-
-
 def test_the_resolution_of_each_conflict_is_known(clone: Clone) -> None:
     names = ("both.txt", "gone.txt", "ours.txt", "theirs.txt")
     ours = clone.commit("ours", dict.fromkeys(names, "x\n"))
@@ -201,20 +186,17 @@ def test_only_identical_content_counts_as_the_base_version(clone: Clone) -> None
 ONE, TWO = "1" * 40, "2" * 40
 
 
-def test_each_kind_of_marker_counts_only_as_git_writes_it(clone: Clone) -> None:
+def test_a_line_counts_only_if_it_is_a_marker_of_this_merge(clone: Clone) -> None:
     ours = clone.commit("ours", {"a.txt": edited(3, "x")})
     theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
     git = clone.git
     merged = merge(git, ours, theirs)
-    assert find_unresolved_paths(git, merged, merged.tree, ours, theirs) == (b"a.txt",)
     lines = {
-        "both": False, "=======": True, "========": False,
-        "||||||| base": True, "|||||||": True, "<<<<<<< x": True, ">>>>>>> x": True,
-        "<<<<<<<x": False, "|||||||\t": False, "======= x": False, " =======": False,
-        "x >>>>>>>": False,
+        "both": False, "=======": False, f"<<<<<<< {ours}": True, f">>>>>>> {theirs}:a.txt": True,
+        "<<<<<<< HEAD": False, f"x >>>>>>> {theirs}": False,
     }  # fmt: skip
     for line, counts in lines.items():
-        tree = clone.tree_with(ours, {"a.txt": edited(3, line), "b.txt": f"{line}\n"})
+        tree = clone.tree_with(ours, {"a.txt": edited(3, line)})
         left = find_unresolved_paths(git, merged, tree, ours, theirs)
         assert left == ((b"a.txt",) if counts else ()), line
 

@@ -17,7 +17,13 @@ from resolver.models.verification import (
 from resolver.verification.project_tree import MAX_FILE, ProjectTree
 from resolver.verification.runner import BaseResults, CheckExecutor, RunnerOptions
 
-CHECK = ProjectCheck(name="tests", command="run-tests", runner="pytest", report_format="junit")
+CHECK = ProjectCheck(
+    name="tests",
+    command="run-tests",
+    narrowed="run-tests {files}",
+    runner="pytest",
+    report_format="junit",
+)
 TREES: Mapping[TreeName, str] = {"base": "b" * 40, "base_with_tests": "c" * 40, "head": "d" * 40}
 
 

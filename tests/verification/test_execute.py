@@ -6,26 +6,24 @@ from pathlib import Path
 
 import pytest
 
-from resolver.errors import SandboxError, SandboxLost, SetupFailed
+from resolver.errors import SandboxError, SetupFailed
 from resolver.events.lifecycle import CheckExecuted
 from resolver.models.verification import (
     CaseStatus,
     CheckExecution,
-    ProjectCheck,
     TreeName,
     UnpreparedEnvironment,
     Verification,
 )
 from resolver.verification.comparison import CONFIRMATIONS
 from resolver.verification.execute import (
-    MAX_SHARE,
     REPETITIONS,
     VerificationRequest,
     verify_change,
 )
 from resolver.verification.feedback import can_be_corrected, failing_checks
 from resolver.verification.runner import BaseResults
-from resolver.verification.selection import CheckSelection, NarrowedCheck
+from resolver.verification.selection import CheckSelection
 from tests.verification.scripted import (
     CHECK,
     CONTROL,
@@ -39,20 +37,8 @@ from tests.verification.scripted import (
 
 WHOLE, PART, AGAIN = "run-tests", "run-tests test_a.py", "run-tests test_a.py::old"
 NEW = "run-tests test_a.py::new"
+TOUCHED = ("test_a.py",)
 Answers = Mapping[tuple[TreeName, str], Sequence[HardCodedResult]]
-
-
-def affected(check: ProjectCheck, at_base: bool) -> NarrowedCheck:
-    return NarrowedCheck(check.model_copy(update={"command": PART}), MAX_SHARE)
-
-
-def in_files(check: ProjectCheck, files: Sequence[str]) -> ProjectCheck:
-    return check.model_copy(update={"command": " ".join([check.command, *files])})
-
-
-def only(check: ProjectCheck, ids: Sequence[str]) -> ProjectCheck:
-    names = " ".join(ids)
-    return check.model_copy(update={"command": f"{check.command} {names}"})
 
 
 def verify(
@@ -79,7 +65,7 @@ def verify(
         return nullcontext()
 
     request = VerificationRequest(
-        selection=selection or CheckSelection((CHECK,), (), affected, in_files, only),
+        selection=selection or CheckSelection((CHECK,), (), TOUCHED, TOUCHED),
         options=runner_options(events, trees=trees, **options),  # type: ignore[arg-type]
         changed_files=("a.py", *tests),
         changed_tests=tests,
@@ -284,17 +270,6 @@ def test_a_lost_sandbox_is_said(parallel: bool) -> None:
     lost = SandboxError("the sandbox was lost", "start the run again")
     verified = verify(ScriptedSandboxes({**HONEST, ("head", WHOLE): [lost]}), parallel=parallel)
     assert (verified.verdict, verified.reason) == ("not_verified", "sandbox_error")
-
-
-def test_a_check_whose_sandbox_was_killed_is_executed_again_in_a_new_one_once() -> None:
-    lost = SandboxLost("the sandbox was lost: the action server ended")
-    survived = ScriptedSandboxes({**HONEST, ("head", WHOLE): [lost, *HONEST["head", WHOLE]]})
-    assert verify(survived).verdict == verify(ScriptedSandboxes(HONEST)).verdict != "not_verified"
-    assert survived.opened.count("head") == 2
-    fatal = ScriptedSandboxes({**HONEST, ("head", WHOLE): [lost]})
-    verified = verify(fatal)
-    assert (verified.verdict, verified.reason) == ("not_verified", "sandbox_error")
-    assert fatal.opened.count("head") == 2
 
 
 def test_no_check_is_executed_in_an_environment_that_does_not_fit_the_change() -> None:

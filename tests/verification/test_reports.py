@@ -42,7 +42,6 @@ SAMPLES: list[tuple[str, ReportFormat]] = [
     ("jest-junit.xml", "junit"),
     ("vitest.xml", "junit"),
     ("mocha.xml", "junit"),
-    ("node.xml", "junit"),
     ("bats.xml", "junit"),
     ("TEST-shop.BillTest.xml", "junit"),
     ("TEST-shop.BillTest$Inner.xml", "junit"),
@@ -80,7 +79,7 @@ def test_ids_do_not_depend_on_where_the_repository_is(
             "junit",
             "tests/test_bill.py::test_total[usd]",
             "tests/test_bill.py",
-            6,
+            8,
             "assert 'usd' == 'eur'",
         ),
         (
@@ -190,7 +189,6 @@ def test_entities_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "report_format"),
     [
-        ("<testsuite>" * 200 + "</testsuite>" * 200, "junit"),
         ("<testsuite>" * 5_000, "junit"),
         ('{"num":' + "[" * 200_000, "jest-json"),
         ('{"Action":' + "[" * 200_000, "go-json"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from resolver.models.verification import ProjectCheck
 from resolver.verification.checks import complete_check, discover_checks
 from resolver.verification.runners import MAX_TESTS, narrow_to_files, narrow_to_tests
-from resolver.verification.selection import affected_check, relevant_checks
+from resolver.verification.selection import relevant_checks, touched_tests
 from tests.verification.scripted import tree_of
 
 
@@ -44,9 +44,8 @@ def test_only_the_test_files_that_the_change_touches_are_run_first(
 ) -> None:
     tree = tree_of(files)
     (check,) = discover_checks(tree)
-    result = affected_check(check, changed, tree)
-    assert (result.check.command if result else None) == expected
-    assert result is None or 0 < result.share <= 1
+    result = narrow_to_files(check, touched_tests(tree, changed))
+    assert (result.command if result else None) == expected
 
 
 @pytest.mark.parametrize(
@@ -68,8 +67,8 @@ def test_files_in_a_declared_check_stand_for_those_that_the_change_touches(
 ) -> None:
     tree = tree_of(PYTHON)
     check = complete_check(ProjectCheck(name="unit", command=command), tree)
-    result = affected_check(check, ["tests/test_bill.py"], tree)
-    assert (check.command, result.check.command if result else None) == (whole, narrowed)
+    result = narrow_to_files(check, touched_tests(tree, ["tests/test_bill.py"]))
+    assert (check.command, result.command if result else None) == (whole, narrowed)
 
 
 @pytest.mark.parametrize(
@@ -112,5 +111,5 @@ PATHS = st.lists(
 def test_any_paths_give_a_result(changed: list[str], paths: list[str], marker: str) -> None:
     tree = tree_of(dict.fromkeys([*paths, marker], '{"scripts": {"test": "jest"}}'))
     for check in discover_checks(tree):
-        result = affected_check(check, changed, tree)
-        assert result is None or result.check.command.startswith(check.command.split()[0])
+        result = narrow_to_files(check, touched_tests(tree, changed))
+        assert result is None or result.command.startswith(check.command.split()[0])

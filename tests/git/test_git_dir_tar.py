@@ -1,4 +1,4 @@
-"""Tests of reading the header of a bundle, and of the git directory that a sandbox gets."""
+"""Tests of the git directory that a sandbox gets."""
 
 import io
 import subprocess
@@ -7,55 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from resolver.errors import WorkspaceError
-from resolver.git.bundle import BundleHeader, read_header
 from resolver.git.workspace import Workspace
 from tests.git.scenario import make_repository, plain_git
-
-ONE, TWO = "1" * 40, "2" * 40
-REF = f"{ONE} refs/heads/x\n"
-
-
-def read(path: Path, text: str) -> tuple[BundleHeader, bytes]:
-    """Return the header of a file and what is left to be read."""
-    path.write_text(text)
-    with open(path, "rb", buffering=0) as file:
-        return read_header(file), file.read()
-
-
-@pytest.mark.parametrize(
-    ("text", "prerequisites", "references"),
-    [
-        (f"# v2 git bundle\n{REF}\nPACK", (), ((ONE, "refs/heads/x"),)),
-        (f"# v2 git bundle\n-{TWO} the subject\n{REF}\nPACK", (TWO,), ((ONE, "refs/heads/x"),)),
-        ("# v2 git bundle\n" + REF * 15 + "\nPACK", (), ((ONE, "refs/heads/x"),) * 15),
-    ],
-)
-def test_a_header_is_read_up_to_the_pack(
-    tmp_path: Path, text: str, prerequisites: tuple[str, ...], references: tuple[tuple[str, str]]
-) -> None:
-    found = read(tmp_path / "bundle", text)
-    assert found == (BundleHeader(prerequisites, references), b"PACK")
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "cut off"),
-        ("# v3 git bundle\n@filter=blob:none\n\n", "not a git bundle"),
-        ("# v2 git bundle", "cut off"),
-        (f"# v2 git bundle\n{REF}", "cut off"),
-        ("# v2 git bundle\n@object-format=sha1\n\n", "instead of an object id"),
-        ("# v2 git bundle\n-HEAD\n\n", "'HEAD' instead of an object id"),
-        (f"# v2 git bundle\n{ONE}0 refs/heads/x\n\n", "instead of an object id"),
-        ("# v2 git bundle\n" + REF * 16 + "\n", "too many refs"),
-        (f"# v2 git bundle\n{ONE} {'x' * 4055}\n\n", "cut off"),
-    ],
-)
-def test_a_malformed_header_is_refused(tmp_path: Path, text: str, reason: str) -> None:
-    with pytest.raises(WorkspaceError, match="can't be used") as caught:
-        read(tmp_path / "bundle", text)
-    assert reason in caught.value.what
 
 
 def unpack(workspace: Workspace, place: Path) -> tuple[Path, dict[str, tarfile.TarInfo]]:
