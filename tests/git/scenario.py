@@ -6,7 +6,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,9 +23,15 @@ US = Identity("resolver[bot]", "1+resolver[bot]@users.noreply.github.com")
 GIT = shutil.which("git") or "git"
 
 
-def plain_git(folder: Path | bytes, *args: str | bytes, stdin: bytes | None = None) -> str:
+def plain_git(
+    folder: Path | bytes,
+    *args: str | bytes,
+    stdin: bytes | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> str:
     """Run git as after `apt install git`, with no configuration except a name."""
     environment = {
+        **(variables or {}),
         "PATH": os.environ["PATH"],
         "HOME": "/nonexistent",
         "GIT_CONFIG_NOSYSTEM": "1",
@@ -118,24 +124,20 @@ class Scenario:
 
     def expected_tree(self) -> str:
         """Return the tree that plain git makes of the same files, without any code of Resolver."""
-        other = self.root.parent / "independent"
-        shutil.rmtree(other, ignore_errors=True)
-        plain_git(self.root.parent, "clone", "-q", "--no-hardlinks", str(self.source), str(other))
-        for entry in os.scandir(os.fsencode(other)):
-            if entry.name != b".git":
-                _remove(entry)
-        pack = ["tar", "-c", "-C", str(self.root), "--anchored", "--exclude=./.git", "."]
-        files = subprocess.run(pack, capture_output=True, check=True).stdout
-        subprocess.run(["tar", "-x", "-C", str(other)], input=files, check=True)
-        plain_git(other, "add", "-A")
-        return plain_git(other, "write-tree")
-
-
-def _remove(entry: os.DirEntry[bytes]) -> None:
-    if entry.is_dir(follow_symlinks=False):
-        shutil.rmtree(entry.path)
-    else:
-        os.unlink(entry.path)
+        git_dir, own = self.source / ".git", self.root.parent / "independent"
+        shutil.rmtree(own, ignore_errors=True)
+        (own / "objects").mkdir(parents=True)
+        variables = {
+            "GIT_DIR": str(git_dir),
+            "GIT_WORK_TREE": str(self.root),
+            "GIT_INDEX_FILE": str(own / "index"),
+            # Not the source's own, to which the objects are still to be published.
+            "GIT_OBJECT_DIRECTORY": str(own / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(git_dir / "objects"),
+        }
+        plain_git(self.root, "read-tree", self.workspace.base, variables=variables)
+        plain_git(self.root, "add", "-A", variables=variables)
+        return plain_git(self.root, "write-tree", variables=variables)
 
 
 def open_scenario(source: Path, place: Path, depth: int = 0) -> Scenario:

@@ -1,28 +1,27 @@
 """Added lines that look different from what they are are found, and bidi controls are refused."""
 
-from pathlib import Path
-
 import pytest
 
 from resolver.errors import PolicyViolation
 from resolver.git.deceptive_text import MAX_FOUND_PLACES, find_deceptive_text
 from resolver.git.policy import enforce_policy
 from resolver.git.tree import read_changes
-from tests.git.scenario import Scenario, make_repository, open_scenario, write
+from resolver.git.workspace import Workspace
 from tests.git.test_policy import POLICY
+from tests.git.trees import Changes, patch_of, write_base
 
-BASE: dict[str | bytes, bytes | str] = {"old.py": "x = 1  # \u202e\n", "README.md": "hello\n"}
-
-
-@pytest.fixture
-def scenario(tmp_path: Path) -> Scenario:
-    return open_scenario(make_repository(tmp_path / "source", BASE), tmp_path)
+BASE: Changes = {"old.py": "x = 1  # \u202e\n", "README.md": "hello\n"}
 
 
-def found(scenario: Scenario) -> list[str]:
-    patch = scenario.export()
-    changes = read_changes(scenario.workspace.git, patch.base, patch.tree)
-    return [str(place) for place in find_deceptive_text(scenario.workspace.git, changes)]
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
+    return write_base(tmp_path_factory.mktemp("deceptive") / "base.git", BASE)
+
+
+def found(workspace: Workspace, changes: Changes) -> list[str]:
+    patch = patch_of(workspace, changes)
+    changed = read_changes(workspace.git, patch.base, patch.tree)
+    return [str(place) for place in find_deceptive_text(workspace.git, changed)]
 
 
 @pytest.mark.attack
@@ -51,30 +50,25 @@ def found(scenario: Scenario) -> list[str]:
     ],
 )
 def test_added_lines_are_searched(
-    scenario: Scenario, path: str, text: str, places: list[str]
+    workspace: Workspace, path: str, text: str, places: list[str]
 ) -> None:
     """Added lines contain bidirectional or invisible characters or homoglyphs: each is reported
     with file and line."""
-    write(scenario.root, path, text)
-    assert found(scenario) == places
+    assert found(workspace, {path: text}) == places
 
 
-def test_names_of_new_files_are_searched(scenario: Scenario) -> None:
-    write(scenario.root, "a\u202ecod.exe", "x\n")
-    assert len(found(scenario)) == 1 and found(scenario)[0].startswith("the name of ")
-
-
-def test_the_number_of_places_is_bounded(scenario: Scenario) -> None:
-    write(scenario.root, "a.py", "\u200b\n" * (2 * MAX_FOUND_PLACES))
-    assert len(found(scenario)) == MAX_FOUND_PLACES
+def test_names_are_searched_and_the_number_of_places_is_bounded(workspace: Workspace) -> None:
+    [named] = found(workspace, {"a\u202ecod.exe": "x\n"})
+    assert named.startswith("the name of ")
+    many = found(workspace, {"a.py": "\u200b\n" * (2 * MAX_FOUND_PLACES)})
+    assert len(many) == MAX_FOUND_PLACES
 
 
 @pytest.mark.attack
-def test_bidi_controls_in_code_are_refused(scenario: Scenario) -> None:
+def test_bidi_controls_in_code_are_refused(workspace: Workspace) -> None:
     """Added code contains bidirectional controls: refused."""
-    write(scenario.root, "a.py", "access = 'user\u202e \u2066# admin\u2069'\n")
+    refused = patch_of(workspace, {"a.py": "access = 'user\u202e \u2066# admin\u2069'\n"})
     with pytest.raises(PolicyViolation, match=r"a\.py line 1: U\+202E"):
-        enforce_policy(scenario.workspace, scenario.export(), POLICY)
-    write(scenario.root, "a.py", "fine = '\u200b'\n")
-    write(scenario.root, "fa.md", "\u2067\n")
-    enforce_policy(scenario.workspace, scenario.export(), POLICY)
+        enforce_policy(workspace, refused, POLICY)
+    allowed = patch_of(workspace, {"a.py": "fine = '\u200b'\n", "fa.md": "\u2067\n"})
+    enforce_policy(workspace, allowed, POLICY)

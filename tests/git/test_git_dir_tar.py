@@ -33,7 +33,7 @@ def test_a_git_directory_has_a_branch_whole_packs_and_is_writable(tmp_path: Path
     for member in members.values():
         assert member.mode == (0o777 if member.isdir() else 0o666), member.name
     assert {name for name, member in members.items() if member.isdir()} == {
-        "out", "refs/heads", "objects/info", "objects/pack",
+        "out", "refs", "refs/heads", "objects", "objects/info", "objects/pack",
     }  # fmt: skip
     suffixes = {Path(name).suffix for name in members if name.startswith("objects/pack/")}
     assert {".pack", ".idx"} <= suffixes <= {".pack", ".idx", ".rev"}

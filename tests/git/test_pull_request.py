@@ -110,7 +110,7 @@ def test_every_kind_of_change_is_described(github: GitHubServer, clone: Clone) -
         "image.bin": "added",
         "no-end.txt": "added",
         "run.sh": "added",
-        '"odd \\n\\"name\\".py"': "added",
+        ascii('odd \n"name".py'): "added",
         "diff --git a b": "added",
     }
     assert found["new.txt"].old_path == "old.txt"
