@@ -296,7 +296,8 @@ def context_tar(git: HostGit, commit: str, dockerfile: str) -> Iterator[bytes]:
             "name a prebuilt image instead",
         )
     with temporary_directory() as folder:
-        git.run("archive", "--format=tar", f"--output={folder}/context.tar", commit)
+        args = ("archive", "--format=tar", f"--output={folder}/context.tar", commit)
+        git.run(*args, settings=[("tar.umask", "0022")])
         yield from read_chunks(folder / "context.tar")
 
 

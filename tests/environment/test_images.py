@@ -95,7 +95,7 @@ def test_the_context_is_the_commit_s_files_with_modes_and_links(tmp_path: Path) 
     subprocess.run([*run, "add", "-A"], check=True)
     subprocess.run([*run, "commit", "-qm", "more"], check=True)
     found = members(context_tar(git, "HEAD", "b"))
-    assert set(found) == {"app/run.sh", "app/a", "app/link", "b"}
+    assert set(found) == {"app", "app/run.sh", "app/a", "app/link", "b"}
     assert found["app/run.sh"].mode == 0o755
     assert found["app/link"].linkname == "a"
 

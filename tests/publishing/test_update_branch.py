@@ -49,7 +49,7 @@ def test_only_the_bases_own_file_is_taken_from_the_base(resolution: Resolution) 
 @pytest.mark.parametrize(
     ("text", "task_completed", "what"),
     [
-        ("<<<<<<< ours\n", True, f"unresolved conflicts are left in {CI}"),
+        ("<<<<<<< {head}\n", True, f"unresolved conflicts are left in {CI}"),
         ("on: theirs\n", False, "the agent says that not all conflicts are resolved"),
     ],
 )
@@ -57,7 +57,7 @@ def test_a_merge_that_is_not_finished_is_not_published(
     resolution: Resolution, text: str, task_completed: bool, what: str
 ) -> None:
     with pytest.raises(PolicyViolation) as refused:
-        resolution.taken_from_base({CI: text}, task_completed)
+        resolution.taken_from_base({CI: text.format(head=resolution.head)}, task_completed)
     assert what in refused.value.what
 
 
