@@ -76,7 +76,7 @@ def require_verified(done: Ended) -> None:
     assert {e.at for e in executed} == trees
     page = (done.output / "trace.html").read_text()
     assert "python -m unittest discover with the change: exit code 0, 2 passed" in page
-    assert f"python -m unittest {NEW} with the change: exit code 0, 1 passed" in page
+    assert f"python -m unittest {NEW} without the change, with its tests: exit code 1" in page
     assert "<dt>Verification</dt><dd>Verified</dd>" in page
     assert f"Fails without the change and passes with it: {NEW}" in page
 
