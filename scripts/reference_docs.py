@@ -10,7 +10,7 @@ import click
 from prometheus_client.metrics_core import Metric
 
 from resolver.cli.main import COMMANDS, cli
-from resolver.entrypoints.webhook.metrics import ServerMetrics
+from resolver.entrypoints.webhook.metrics import REGISTRY, QueueCollector
 from resolver.entrypoints.webhook.request_queue import Backlog
 from resolver.runs.output import OutcomeFile
 from scripts.events_docs import describe_type, format_table
@@ -138,17 +138,16 @@ def outcome_page() -> str:
 
 def metrics_page() -> str:
     """Return the page of the server's metrics."""
-    metrics = ServerMetrics(Backlog)
-    registry = metrics.registry
     labels = {
         name: ", ".join(f"`{label}`" for label in getattr(collector, "_labelnames", ()))
-        for name, collector in getattr(registry, "_names_to_collectors").items()  # noqa: B009
+        for name, collector in getattr(REGISTRY, "_names_to_collectors").items()  # noqa: B009
     }
-    families = sorted(registry.collect(), key=lambda family: family.name)
+    collected = [*REGISTRY.collect(), *QueueCollector(Backlog).collect()]
+    families = {family.name: family for family in collected}
     return METRICS_HEAD + "".join(
         f"| `{_exposed_name(family)}` | {family.type} | {_labels(family, labels)} "
         f"| {family.documentation} |\n"
-        for family in families
+        for _, family in sorted(families.items())
     )
 
 

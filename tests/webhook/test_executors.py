@@ -13,8 +13,7 @@ from resolver.entrypoints.webhook.executors import (
     EXECUTORS,
     HEARTBEATS,
     LEASE_SECONDS,
-    Fence,
-    RegisteredExecutor,
+    LeasedExecutor,
 )
 from resolver.errors import LeaseLost
 from resolver.events.lifecycle import Warned
@@ -36,38 +35,28 @@ class Clock:
         return self.now
 
 
-def test_a_fence_is_open_from_the_first_lease_until_shortly_before_its_end() -> None:
-    clock = Clock()
-    fence = Fence("e", clock=clock)
-    fence.extend(clock.now, LEASE_SECONDS)
-    clock.now += LEASE_SECONDS * (1 - 1 / HEARTBEATS) - 0.1
-    fence.require_valid()
-    clock.now += 0.1
-    with pytest.raises(LeaseLost) as caught:
-        fence.require_valid()
-    assert caught.value.is_silent
-    fence.extend(clock.now, LEASE_SECONDS)
-    assert not fence.is_valid, "it is not revived by a late answer"
-
-
-def test_nothing_that_reaches_the_outside_passes_a_closed_fence() -> None:
-    fence = Fence("e", expires=False)
-    tokens = LeasedTokens(FixedToken("secret-token"), fence.require_valid)
-    credential = Credential("https://github.com", "secret-token", fence.require_valid)
-    stream = EventStream(MemoryStore(), before_append=fence.require_valid)
+def test_nothing_that_reaches_the_outside_passes_an_executor_that_has_ended(
+    tmp_path: Path,
+) -> None:
+    with closing(ServerDatabase(parse_database_url(f"sqlite:///{tmp_path}/r.db"))) as database:
+        executor = LeasedExecutor(database)
+    tokens = LeasedTokens(FixedToken("secret-token"), executor.require_valid)
+    credential = Credential("https://github.com", "secret-token", executor.require_valid)
+    stream = EventStream(MemoryStore(), before_append=executor.require_valid)
     nested_store, store_event = MemoryStore(), Warned(about="test", message="hello")
     nested = stream.nested(nested_store)
     assert tokens.token() == "secret-token" and credential.settings
     assert stream.add(store_event).id == 0
-    fence.close()
+    executor.end()
     for write in (
         tokens.token,
         lambda: credential.settings,
         lambda: stream.add(store_event),
         lambda: nested.add(store_event),
     ):
-        with pytest.raises(LeaseLost):
+        with pytest.raises(LeaseLost) as caught:
             write()
+        assert caught.value.is_silent
     assert len(nested_store) == 0
 
 
@@ -83,38 +72,52 @@ def change(database: ServerDatabase, statement: object) -> None:
         connection.execute(statement)  # type: ignore[call-overload]
 
 
+def test_writing_is_allowed_until_shortly_before_the_end_of_the_lease(
+    database: ServerDatabase,
+) -> None:
+    clock = Clock()
+    executor = LeasedExecutor(database, clock=clock)
+    executor.register()
+    clock.now += LEASE_SECONDS * (1 - 1 / HEARTBEATS) - 0.1
+    executor.require_valid()
+    clock.now += 0.1
+    assert not executor.is_valid
+    clock.now -= 5
+    assert not executor.is_valid and not executor.renew(), "a late answer does not revive it"
+
+
 def test_an_executor_is_dead_when_its_lease_has_ended_or_was_never_given(
     database: ServerDatabase,
 ) -> None:
-    dead, alive, here = (RegisteredExecutor(database, clock=Clock()) for _ in range(3))
+    dead, alive, here = (LeasedExecutor(database, clock=Clock()) for _ in range(3))
     for executor in (dead, alive, here):
         executor.register()
     ended = update(EXECUTORS).where(EXECUTORS.c.id == dead.id).values(lease_until=1.0)
     change(database, ended)
     assert here.find_dead({dead.id, alive.id, here.id, "unknown"}) == {dead.id, "unknown"}
-    assert not dead.renew() and not dead.fence.is_valid
-    assert alive.renew() and alive.fence.is_valid
+    assert not dead.renew() and not dead.is_valid
+    assert alive.renew() and alive.is_valid
 
 
 def test_a_heartbeat_that_finds_its_lease_taken_ends_the_executor(
     database: ServerDatabase,
 ) -> None:
-    executor = RegisteredExecutor(database, lease=1.5)
+    executor = LeasedExecutor(database, lease=1.5)
     executor.register()
     lost = threading.Event()
     threading.Thread(target=executor.keep_lease, args=(lost.set,), daemon=True).start()
     change(database, text("DELETE FROM resolver_executors"))
     assert lost.wait(120)
-    assert not executor.fence.is_valid
+    assert not executor.is_valid
 
 
 def test_in_sqlite_there_is_one_executor_whose_lease_never_ends(tmp_path: Path) -> None:
     url: URL = parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
     clock = Clock()
     with closing(ServerDatabase(url)) as database:
-        before, after = (RegisteredExecutor(database, clock=clock) for _ in range(2))
+        before, after = (LeasedExecutor(database, clock=clock) for _ in range(2))
         before.register()
         clock.now += 10 * LEASE_SECONDS
-        assert before.renew() and before.fence.is_valid
+        assert before.renew() and before.is_valid
         after.register()
         assert after.find_dead({before.id, after.id}) == {before.id}

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import URL, select, text
 
 from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, RequestQueue
-from resolver.entrypoints.webhook.retention import RetentionTask
+from resolver.entrypoints.webhook.retention import RETENTION_DAYS, remove_old
 from resolver.events.actions import Think
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
@@ -21,7 +21,7 @@ from tests.github.events.ledgers import ended
 from tests.parts.stored_runs import runs_in, stored_in, write_run
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
-OLD, YOUNG = timedelta(days=31), timedelta(days=29)
+OLD, YOUNG = timedelta(days=RETENTION_DAYS + 1), timedelta(days=RETENTION_DAYS - 1)
 
 
 def request(number: int, age: timedelta) -> QueuedRequest:
@@ -84,8 +84,8 @@ class Stores:
         self.table.change(repository, self.time, lambda ledger: (ledger.with_run(entry), None))
         return run
 
-    def remove_old(self, days: int = 30) -> None:
-        RetentionTask(self.database, self.queue, self.store, days).remove_old(NOW)
+    def remove_old(self) -> None:
+        remove_old(self.database, self.queue, self.store, NOW)
 
     def runs(self) -> list[set[str]]:
         """Return the runs that are indexed, and those that are stored."""

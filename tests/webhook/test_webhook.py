@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from resolver.entrypoints.webhook.metrics import DELIVERIES
 from resolver.entrypoints.webhook.webhook import (
     MAX_BODY,
     create_webhook_app,
@@ -35,11 +36,9 @@ class App(ServedApp):
 
     def __init__(self, seconds: float = 9.0) -> None:
         self.taken: list[tuple[str, str, dict[str, Any]]] = []
-        self.results: list[str] = []
         self.pause = 0.0
         self.trouble: ResolverError | None = None
-        check, count = self._ready, self.results.append
-        super().__init__(create_webhook_app(SECRET, self._accept, seconds, check, count))
+        super().__init__(create_webhook_app(SECRET, self._accept, self._ready, seconds))
 
     def _accept(self, delivery: str, event: str, payload: dict[str, Any]) -> str:
         time.sleep(self.pause)
@@ -320,7 +319,11 @@ def test_a_database_in_trouble_is_answered_503_and_logged_without_a_traceback(
 
 
 def test_each_delivery_is_counted_by_its_result(app: App) -> None:
-    app.results.clear()
+    def counts() -> list[float]:
+        results = ("stored", "unsigned", "malformed", "failed")
+        return [DELIVERIES.labels(result)._value.get() for result in results]
+
+    before = counts()
     app.deliver(b'{"a": 1}')
     app.deliver(b'{"a": 1}', X_Hub_Signature_256="sha256=" + "0" * 64)
     app.deliver(b"[]")
@@ -329,4 +332,4 @@ def test_each_delivery_is_counted_by_its_result(app: App) -> None:
         app.deliver(b'{"a": 1}')
     finally:
         app.trouble = None
-    assert app.results == ["stored", "unsigned", "malformed", "failed"]
+    assert [after - count for after, count in zip(counts(), before, strict=True)] == [1, 1, 1, 1]

@@ -17,7 +17,7 @@ import pytest
 
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
-from resolver.entrypoints.webhook.executors import RegisteredExecutor
+from resolver.entrypoints.webhook.executors import LeasedExecutor
 from resolver.entrypoints.webhook.request_queue import (
     APPLICATION,
     RUNS_QUEUE,
@@ -62,7 +62,7 @@ class Requests:
         self.database = ServerDatabase(url)
         self.queue = RequestQueue(self.database)
         self.intake = RequestIntake(self.queue, self.acknowledged.append)
-        self.executor = RegisteredExecutor(self.database)
+        self.executor = LeasedExecutor(self.database)
         self.executor.register()
         runs: Any = SimpleNamespace(
             execute=self.execute_run, active_runs=ActiveRuns(), outage_retry=timedelta(hours=1)
@@ -209,9 +209,7 @@ def test_a_run_whose_processes_die_again_and_again_is_given_up_and_it_is_said(
         if number < MAX_RECOVERIES:
             assert system.reenqueue_for_recovery(id, [dead], RUNS_QUEUE)
     requests.start()  # it finds the last one dead
-    until(lambda: requests.queue.given_up())
-    requests.worker._recover()
-    requests.wait(2)
+    requests.wait(1)
     assert requests.given_up == [ASKED] and not requests.executed
 
 

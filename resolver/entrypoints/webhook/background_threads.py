@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 
+from resolver.entrypoints.webhook.metrics import FAILED_TASKS
 from resolver.errors import ResolverError
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -17,21 +18,12 @@ class BackgroundThreads:
     """Starts tasks in threads. A task that raises an exception is logged, counted, and started
     again. Thread-safe.
 
-    count: is called with the name of a task that failed.
+    down: names of the tasks that have failed and not been started again yet.
     """
 
-    def __init__(
-        self,
-        count: Callable[[str], None] = lambda _: None,
-        restart_seconds: float = RESTART_SECONDS,
-    ) -> None:
-        self._count, self._restart_seconds = count, restart_seconds
-        self._down: dict[str, None] = {}
-
-    @property
-    def down(self) -> tuple[str, ...]:
-        """The names of the tasks that have failed and not been started again yet."""
-        return tuple(self._down)
+    def __init__(self, restart_seconds: float = RESTART_SECONDS) -> None:
+        self._restart_seconds = restart_seconds
+        self.down: frozenset[str] = frozenset()
 
     def start(self, name: str, task: Callable[[], None]) -> None:
         """Start the task, which is to run until the process ends, or to return when its work is
@@ -50,7 +42,7 @@ class BackgroundThreads:
                 message = error.what
             except Exception:
                 logger.exception("the task %s failed and is started again", name)
-            self._down[name] = None
-            self._count(name)
+            FAILED_TASKS.labels(name).inc()
+            self.down |= {name}
             time.sleep(self._restart_seconds)
-            self._down.pop(name, None)
+            self.down -= {name}

@@ -2,11 +2,11 @@
 
 A process registers as an executor under a new id and renews its lease every few seconds. When the
 lease has ended, the other processes continue its runs. A process that was suspended, or cut off
-from the database, must not write anything from then on: its `Fence` says so by the local clock,
+from the database, must not write anything from then on: `require_valid` says so by the local clock,
 without a request that could block or arrive too late.
 
-The technique and why the clock of the process alone is not enough for it (the fence is checked
-before a write, and the write takes time, hence `SAFETY_SECONDS`):
+The technique and why the clock of the process alone is not enough for it (it is asked
+before a write, and the write takes time, hence the margin of one heartbeat):
 https://martin.kleppmann.com/2016/02/08/how-to-do-distributed-locking.html
 """
 
@@ -66,56 +66,14 @@ def boot_time() -> float:
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
 
 
-class Fence:
-    """Says if this process may still write for an executor. Thread-safe.
+class LeasedExecutor:
+    """This process as an executor, under an id of its own, with its permission to write.
+    Thread-safe.
 
-    A fence that has closed never opens again.
+    Once it may not write, it never may again. In SQLite, whose lock admits no second process, the
+    lease never ends and needs no renewal. Methods that use the database raise DatabaseError.
 
-    executor: its id.
-    expires: True if the lease ends unless `extend` is called in time.
-    """
-
-    def __init__(self, executor: str, expires: bool = True, clock: BootTime = boot_time) -> None:
-        self.executor, self._clock = executor, clock
-        self._lock = threading.Lock()
-        self._is_closed = False
-        self._valid_until = clock() if expires else float("inf")
-
-    def extend(self, requested_at: float, seconds: float) -> None:
-        """Record that the database has confirmed a lease of `seconds`.
-
-        requested_at: this clock's time before the request was sent, so that the lease ends here no
-        later than in the database.
-        """
-        until = requested_at + seconds * (1 - 1 / HEARTBEATS)
-        with self._lock:
-            if not self._is_closed:
-                self._valid_until = max(self._valid_until, until)
-
-    def close(self) -> None:
-        """End the permission to write at once."""
-        with self._lock:
-            self._is_closed = True
-
-    @property
-    def is_valid(self) -> bool:
-        """True while this process may write."""
-        with self._lock:
-            # A lease that has ended stays lost, even if a late answer would extend it.
-            self._is_closed = self._is_closed or self._clock() >= self._valid_until
-            return not self._is_closed
-
-    def require_valid(self) -> None:
-        """Raise LeaseLost unless this process may write. Never blocks."""
-        if not self.is_valid:
-            raise LeaseLost(f"the lease of executor {self.executor} has ended")
-
-
-class RegisteredExecutor:
-    """This process as an executor, under an id of its own. Thread-safe.
-
-    In SQLite, whose lock admits no second process, the lease never ends and needs no renewal.
-    Methods raise DatabaseError. lease: its duration in seconds.
+    lease: its duration in seconds.
     """
 
     def __init__(
@@ -124,27 +82,46 @@ class RegisteredExecutor:
         self.id = str(uuid.uuid4())
         self._database, self._lease, self._clock = database, lease, clock
         self.expires = database.url.get_backend_name() != "sqlite"
-        self.fence = Fence(self.id, self.expires, clock)
-        self._is_stopping = threading.Event()
+        self.heartbeat_seconds = lease / HEARTBEATS
+        self._valid_until = float("inf")
+        self._lock, self._has_ended = threading.Lock(), threading.Event()
 
     @property
-    def heartbeat_seconds(self) -> float:
-        """The interval between two renewals."""
-        return self._lease / HEARTBEATS
+    def is_valid(self) -> bool:
+        """True while this process may write."""
+        with self._lock:
+            # A lease that has ended stays lost, even if a late answer would extend it.
+            if self._clock() >= self._valid_until:
+                self._valid_until = 0.0
+            return self._valid_until > 0
+
+    def require_valid(self) -> None:
+        """Raise LeaseLost unless this process may write. Never blocks."""
+        if not self.is_valid:
+            raise LeaseLost(f"the lease of executor {self.id} has ended")
 
     def register(self) -> None:
         """Store the executor with its first lease."""
         requested_at = self._clock()
         with self._database.writing() as connection:
-            lease_until = database_time(connection) + self._lease
-            row = {"id": self.id, "lease_until": lease_until}
+            row = {"id": self.id, "lease_until": database_time(connection) + self._lease}
             connection.execute(insert(EXECUTORS).values(row))
-        self.fence.extend(requested_at, self._lease)
+        self._extend(requested_at)
+
+    def _extend(self, requested_at: float) -> None:
+        """Record that the database has confirmed the lease.
+
+        requested_at: this clock's time before the request was sent, so that the lease ends here no
+        later than in the database.
+        """
+        with self._lock:
+            if self.expires and self._clock() < self._valid_until:
+                self._valid_until = requested_at + self._lease - self.heartbeat_seconds
 
     def renew(self) -> bool:
         """Renew the lease. Return False if it is lost for good."""
-        if not self.expires or not self.fence.is_valid:
-            return self.fence.is_valid
+        if not self.expires or not self.is_valid:
+            return self.is_valid
         requested_at = self._clock()
         with self._database.writing() as connection:
             now = database_time(connection)
@@ -155,22 +132,25 @@ class RegisteredExecutor:
             )
             is_renewed = connection.execute(renewal).rowcount == 1
         if is_renewed:
-            self.fence.extend(requested_at, self._lease)
+            self._extend(requested_at)
         else:
-            self.fence.close()
-        return self.fence.is_valid
+            self._end_writes()
+        return self.is_valid
 
     def keep_lease(self, on_lost: Callable[[], None]) -> None:
-        """Renew the lease at intervals until it is lost, and call `on_lost` then."""
+        """Renew the lease at intervals until it is lost. Call `on_lost` then, as soon as the
+        database can be used."""
         wait = self.heartbeat_seconds
-        while self.expires and not self._is_stopping.wait(wait):
+        while self.expires and not self._has_ended.wait(wait):
             wait = self.heartbeat_seconds
             try:
-                self.renew()
+                if self.renew():
+                    continue
+                self.remove()
             except DatabaseError as error:
                 logger.warning("the lease of this process can't be renewed: %s", error.what)
                 wait = min(wait, MAX_RETRY_SECONDS)
-            if not self.fence.is_valid and not self._is_stopping.is_set():
+            else:
                 on_lost()
                 return
 
@@ -186,25 +166,19 @@ class RegisteredExecutor:
             connection.execute(delete(EXECUTORS).where(EXECUTORS.c.lease_until <= now))
             return others - set(connection.scalars(select(EXECUTORS.c.id)))
 
-    def end_writes(self) -> None:
+    def end(self) -> None:
         """Let this process write nothing more. Its lease is not renewed from now on."""
-        self._is_stopping.set()
-        self.fence.close()
+        self._has_ended.set()
+        self._end_writes()
+
+    def _end_writes(self) -> None:
+        with self._lock:
+            self._valid_until = 0.0
 
     def remove(self) -> None:
         """Remove the executor, which executes nothing any more."""
         with self._database.writing() as connection:
             connection.execute(delete(EXECUTORS).where(EXECUTORS.c.id == self.id))
-
-    def wait_for_database(self) -> None:
-        """Wait until the database can be used."""
-        while True:
-            try:
-                self._database.check(EXECUTORS)
-            except DatabaseError:
-                time.sleep(MAX_RETRY_SECONDS)
-            else:
-                return
 
 
 def database_time(connection: Connection) -> float:

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,49 +30,43 @@ Check = Callable[[], dict[str, Any]]
 """Returns facts about the server. Raises ResolverError if it can't take deliveries now."""
 
 
-@dataclass(frozen=True)
-class ReadinessCheck:
-    """Checks what a delivery needs: the database, and room in the data folder; and that all tasks
-    of this process work.
+def check_readiness(
+    queue: RequestQueue,
+    folder: Path,
+    threads: BackgroundThreads,
+    now: Clock = utc_now,
+    min_free_bytes: int = MIN_FREE_BYTES,
+) -> dict[str, Any]:
+    """Check what a delivery needs: the database, and room in the data folder; and that all tasks of
+    this process work. Return free disk space, and length and age of the queue.
 
-    free_bytes: returns the free bytes of the disk that a folder is on.
+    Raises ResolverError.
+
+    A long queue does not make the server unready, because it still has to accept further requests.
     """
-
-    queue: RequestQueue
-    folder: Path
-    now: Clock = utc_now
-    free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
-    threads: BackgroundThreads = field(default_factory=BackgroundThreads)
-
-    def __call__(self) -> dict[str, Any]:
-        """Return free disk space, and length and age of the queue. Raises ResolverError.
-
-        A long queue does not make the server unready, because it still has to accept further
-        requests.
-        """
-        if self.threads.down:
-            raise ResolverError(f"these tasks have failed: {', '.join(self.threads.down)}")
-        self.queue.check()
-        try:
-            free = self.free_bytes(self.folder)
-        except OSError as error:
-            raise ResolverError(f"the data folder can't be read: {error.strerror}") from error
-        if free < MIN_FREE_BYTES:
-            raise ResolverError(
-                f"the disk of the data folder has {free:,} bytes left", "free some disk space"
-            )
-        backlog = self.queue.backlog()
-        return {
-            "disk_free_bytes": free,
-            "queue_length": backlog.waiting,
-            "queue_age_seconds": round(backlog.age(self.now()), 1),
-        }
+    if threads.down:
+        raise ResolverError(f"these tasks have failed: {', '.join(threads.down)}")
+    queue.check()
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise ResolverError(f"the data folder can't be read: {error.strerror}") from error
+    if free < min_free_bytes:
+        raise ResolverError(
+            f"the disk of the data folder has {free:,} bytes left", "free some disk space"
+        )
+    backlog = queue.backlog()
+    return {
+        "disk_free_bytes": free,
+        "queue_length": backlog.waiting,
+        "queue_age_seconds": round(backlog.age(now()), 1),
+    }
 
 
-def add_health(app: FastAPI, check: Check | None) -> None:
+def add_health(app: FastAPI, check: Check) -> None:
     """Add `GET /healthz` and `GET /readyz` to `app`.
 
-    check: only one call is active at a time; with None, the server is ready while it runs.
+    check: only one call is active at a time.
     """
     checking = CapacityLimiter(1)
 
@@ -87,11 +80,9 @@ def add_health(app: FastAPI, check: Check | None) -> None:
     async def readyz() -> JSONResponse:
         """200 while deliveries can be stored, with free disk space, length and age of the queue;
         else 503, with the reason in the server's log."""
-        facts: dict[str, Any] = {}
         try:
             async with asyncio.timeout(READY_SECONDS):
-                if check is not None:
-                    facts = await run_sync(check, abandon_on_cancel=True, limiter=checking)
+                facts = await run_sync(check, abandon_on_cancel=True, limiter=checking)
         except TimeoutError:
             return JSONResponse({"status": "the database does not answer"}, status_code=503)
         except ResolverError as error:

@@ -7,7 +7,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -22,16 +22,13 @@ from resolver.config.settings import Settings, load_settings
 from resolver.entrypoints.http_server import log_to_stderr
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.commands import CommentCommands
-from resolver.entrypoints.webhook.data_folder import DataFolder, lock_file
-from resolver.entrypoints.webhook.executors import LEASE_SECONDS, RegisteredExecutor
-from resolver.entrypoints.webhook.metrics import ServerMetrics, serve_metrics
+from resolver.entrypoints.webhook.data_folder import lock_file, open_data_folder
+from resolver.entrypoints.webhook.executors import LEASE_SECONDS, LeasedExecutor
+from resolver.entrypoints.webhook.metrics import count_run, serve_metrics
 from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.entrypoints.webhook.request_runner import RequestRunner
-from resolver.entrypoints.webhook.retention import RetentionTask
-from resolver.entrypoints.webhook.worker import (
-    RequestIntake,
-    Worker,
-)
+from resolver.entrypoints.webhook.retention import remove_daily
+from resolver.entrypoints.webhook.worker import RequestIntake, Worker
 from resolver.errors import UsageError
 from resolver.llm.library import preload_litellm
 from resolver.runs.common import open_host, require_model, server_login
@@ -41,7 +38,7 @@ from resolver.security.redaction import Redactor
 from resolver.storage.database import DatabaseError, ServerDatabase, parse_database_url
 from resolver.storage.quota_table import QuotaTable
 from resolver.storage.run_index import RunIndex
-from resolver.storage.run_store import RunStore, open_run_store
+from resolver.storage.run_store import open_run_store
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -83,59 +80,59 @@ class ServerProcess:
     ) -> None:
         settings = _checked_settings(options, environment)
         self.variables = read_server_variables(environment)
-        url = _database_url(self.variables, bool(process.concurrency) and not is_worker)
-        self.folder = DataFolder(Path(self.variables.data_dir))
+        url = _checked_database(self.variables, bool(process.concurrency) and not is_worker)
+        self.folder = open_data_folder(Path(self.variables.data_dir))
         if url.get_backend_name() == "sqlite":
             lock_file(Path(f"{url.database}.lock"))
-        self.machine = open_host(environment)
+        machine = open_host(environment)
         # Without the secrets of this process.
-        secrets = (*settings.secrets, *self.machine.secrets, str(url.password or ""))
-        log_to_stderr(Redactor(secrets, self.machine.tokens.issued_tokens))
-        store = _open_run_store(self.variables, url, self.folder, environment)
+        secrets = (*settings.secrets, *machine.secrets, str(url.password or ""))
+        log_to_stderr(Redactor(secrets, machine.tokens.issued_tokens))
+        store = open_run_store(self.variables.run_store, self.folder / "runs", environment)
+        store.check()
         self.database = ServerDatabase(url)
-        options = {**options, "bot_login": server_login(settings, self.machine)}
+        options = {**options, "bot_login": server_login(settings, machine)}
         self.settings = load_settings(options, environment)
-        termination = _TerminationHandler()
-        # The next start finds and removes the clones and local sandboxes of interrupted runs there.
-        tempfile.tempdir = str(self.folder.empty_scratch())
-        self.executor = RegisteredExecutor(self.database, process.lease_seconds or LEASE_SECONDS)
+        tempfile.tempdir = str(self.folder / "tmp")
+        executor = LeasedExecutor(self.database, process.lease_seconds or LEASE_SECONDS)
         self.queue = RequestQueue(self.database)
-        self.metrics = ServerMetrics(self.queue.backlog)
         if process.metrics_address is not None:
-            address = serve_metrics(self.metrics, *process.metrics_address)
+            address = serve_metrics(self.queue.backlog, *process.metrics_address)
             logger.info("metrics are on %s", address)
         self.index = RunIndex(self.database)
-        require_lease = self.executor.fence.require_valid if process.concurrency else None
+        require_lease = executor.require_valid if process.concurrency else None
+        tokens = ForgeTokens(machine.tokens.issued_tokens, require_lease=require_lease)
+        self.machine = replace(machine, tokens=tokens)
         self.runs = RequestRunner(
             environment,
             options,
             store,
             self.index,
             quota_table=QuotaTable(self.database),
-            issued_tokens=self.machine.tokens.issued_tokens,
+            issued_tokens=tokens.issued_tokens,
             outage_retry=timedelta(seconds=self.settings.pace.outage),
-            on_result=self.metrics.count_run,
+            on_result=count_run,
             require_lease=require_lease,
         )
         self.intake = RequestIntake(self.queue, self.runs.acknowledge)
-        self.retention = RetentionTask(self.database, self.queue, store)
-        self.threads = BackgroundThreads(self.metrics.count_failed_task)
+        self.threads = BackgroundThreads()
+        self._remove_daily = partial(remove_daily, self.database, self.queue, store)
+        self._executor = executor
         self.worker: Worker | None = None
         if process.concurrency:
-            self.executor.register()
-            commands = CommentCommands(self.runs, self.queue, self.executor.id)
+            executor.register()
+            commands = CommentCommands(self.runs, self.queue, executor.id)
             self.worker = Worker(
-                url, self.queue, self.runs, commands, self.executor, process.concurrency
+                url, self.queue, self.runs, commands, executor, process.concurrency
             )
-            termination.drain = self.worker.drain
-            tokens = ForgeTokens(self.machine.tokens.issued_tokens, require_lease=require_lease)
-            self.machine = replace(self.machine, tokens=tokens)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._end)
 
     def start(self) -> None:
         """Keep the lease, and start to execute requests. Raises UsageError."""
-        self.threads.start("retention", self.retention.run_daily)
+        self.threads.start("retention", self._remove_daily)
         if self.worker is not None:
-            self.threads.start("heartbeat", partial(self.executor.keep_lease, self._restart))
+            self.threads.start("heartbeat", partial(self._executor.keep_lease, _restart))
             self.worker.start()
             self.threads.start("recovery", self.worker.look_forever)
 
@@ -144,46 +141,54 @@ class ServerProcess:
         if self.worker is not None:
             preload_models(self.settings, lambda: preload_litellm().join())
 
-    def _restart(self) -> None:
-        """Start this program again in this process, as a new executor, because the lease is lost.
-
-        Nothing of the old executor remains: no thread, no connection and no sandbox. Its id is
-        never used again.
-        """
-        logger.error(
-            "this process could not renew its lease in the database; its runs end here and continue"
-            " in other processes; it starts again as a new one"
+    def _end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - signal handler
+        """End this process at the first signal. A regular exit would wait for the threads of the
+        runs, which can take an hour."""
+        for ignored in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(ignored, signal.SIG_IGN)
+        logger.info(
+            "stopped by %s; unfinished runs continue at the next start, or in another process",
+            signal.Signals(number).name,
         )
-        self.executor.wait_for_database()
+        # In a thread, because the interrupted one may hold a lock that is needed.
+        thread = threading.Thread(target=self._drain, name="drain", daemon=True)
+        thread.start()
+        thread.join(HAND_OVER_SECONDS)
         logging.shutdown()
-        os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the program itself
+        os._exit(0)
+
+    def _drain(self) -> None:
+        try:
+            if self.worker is not None:
+                self.worker.drain()
+        except DatabaseError as error:
+            logger.warning("other processes take over later: %s", error.what)
+
+
+def _restart() -> None:
+    """Start this program again in this process, as a new executor, because the lease is lost.
+
+    Nothing of the old executor remains: no thread, no connection and no sandbox. Its id is never
+    used again.
+    """
+    logger.error(
+        "this process could not renew its lease in the database; its runs end here and continue in"
+        " other processes; it starts again as a new one"
+    )
+    logging.shutdown()
+    os.execv(sys.executable, sys.orig_argv)  # noqa: S606 - the program itself
 
 
 def run_worker_process(
     environment: Mapping[str, str], options: Mapping[str, Any], process: ProcessOptions
 ) -> None:
     """Execute requests, without accepting deliveries, until a signal arrives. See `ServerProcess`
-    for the arguments and errors.
-    """
+    for the arguments and errors."""
     worker = ServerProcess(environment, options, process, is_worker=True)
     worker.start()
-    logger.info("works for %s, its runs are in %s", worker.database.url, worker.folder.path)
+    logger.info("works for %s, its runs are in %s", worker.database.url, worker.folder)
     worker.preload()
     threading.Event().wait()
-
-
-def _open_run_store(
-    server: ServerVariables, url: URL, folder: DataFolder, environment: Mapping[str, str]
-) -> RunStore:
-    """Return the store of runs. Raises UsageError if it can't be used."""
-    if not server.run_store and url.get_backend_name() == "postgresql":
-        raise UsageError(
-            "with PostgreSQL, several processes need one store of runs",
-            "set RESOLVER_RUN_STORE to s3://BUCKET/PREFIX, or to a folder that all of them have",
-        )
-    store = open_run_store(server.run_store, folder.path / "runs", environment)
-    store.check()
-    return store
 
 
 def _checked_settings(options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
@@ -202,9 +207,11 @@ def _checked_settings(options: Mapping[str, Any], environment: Mapping[str, str]
     return settings
 
 
-def _database_url(server: ServerVariables, is_alone: bool) -> URL:
-    """Return the database. is_alone: True if the process can do without another one. Raises
-    UsageError."""
+def _checked_database(server: ServerVariables, is_alone: bool) -> URL:
+    """Return the database. is_alone: True if the process can do without another one.
+
+    Raises UsageError if the processes of the server would not have everything in common.
+    """
     url = parse_database_url(server.database_url)
     if url.get_backend_name() == "sqlite" and not is_alone:
         raise UsageError(
@@ -212,42 +219,9 @@ def _database_url(server: ServerVariables, is_alone: bool) -> URL:
             "run `resolver serve` alone, which executes runs itself, or let all processes use one "
             "PostgreSQL: RESOLVER_DATABASE_URL=postgresql://HOST/NAME",
         )
-    return url
-
-
-class _TerminationHandler:
-    """Ends this process at the first SIGTERM or SIGINT.
-
-    drain: returns its requests to the queue; None if it has none.
-
-    A regular exit would wait for the threads of the runs, which can take an hour.
-    """
-
-    def __init__(self) -> None:
-        self._has_begun = False
-        self.drain: Callable[[], None] | None = None
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._end)
-
-    def _end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - signal handler
-        if self._has_begun:
-            return
-        self._has_begun = True
-        logger.info(
-            "stopped by %s; unfinished runs continue at the next start, or in another process",
-            signal.Signals(number).name,
+    if url.get_backend_name() == "postgresql" and not server.run_store:
+        raise UsageError(
+            "with PostgreSQL, several processes need one store of runs",
+            "set RESOLVER_RUN_STORE to s3://BUCKET/PREFIX, or to a folder that all of them have",
         )
-        if self.drain is not None:
-            # In a thread, because the interrupted one may hold a lock that is needed.
-            thread = threading.Thread(target=self._drain, name="drain", daemon=True)
-            thread.start()
-            thread.join(HAND_OVER_SECONDS)
-        logging.shutdown()
-        os._exit(0)
-
-    def _drain(self) -> None:
-        assert self.drain is not None
-        try:
-            self.drain()
-        except DatabaseError as error:
-            logger.warning("other processes take over later: %s", error.what)
+    return url

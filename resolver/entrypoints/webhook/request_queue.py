@@ -13,7 +13,6 @@ Source: https://docs.dbos.dev/python/tutorials/queue-tutorial
 """
 
 import logging
-import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -63,9 +62,6 @@ POLL_SECONDS = 0.25
 MAX_PARALLEL_COMMANDS = 4
 """Maximum number of commands that a process executes at a time."""
 
-DBOS_REPEAT_SECONDS = 60.0
-"""Time in which DBOS logs a message once."""
-
 POOL_SIZE = 10
 """Maximum number of connections for deliveries; others wait."""
 
@@ -85,13 +81,11 @@ when it is recovered, so that an approval would apply to another action.)"""
 class RequestKind(StrEnum):
     """The kind of a request, which is the name of its workflow.
 
-    RUN starts work. COMMAND is a comment for an active run and does not wait behind it. GIVE_UP
-    reports a run whose processes have died too often.
+    RUN starts work. COMMAND is a comment for an active run and does not wait behind it.
     """
 
     RUN = "run"
     COMMAND = "command"
-    GIVE_UP = "give_up"
 
 
 class RequestState(StrEnum):
@@ -115,7 +109,6 @@ _STATES = {
     "DELAYED": RequestState.DEFERRED,
     "PENDING": RequestState.WORKING,
 }
-GIVEN_UP: Final = "MAX_RECOVERY_ATTEMPTS_EXCEEDED"
 
 
 class RequestPriority(IntEnum):
@@ -175,8 +168,19 @@ class QueuedRequest:
     @property
     def run(self) -> str | None:
         """The id of its run; None for a command."""
-        is_run = self.kind is not RequestKind.COMMAND
+        is_run = self.kind is RequestKind.RUN
         return run_id(self.trigger.key, self.trigger.at) if is_run else None
+
+    @property
+    def recoveries(self) -> int:
+        """How often the request was continued after the end of its process."""
+        return self.attempts - self.outages - 1
+
+    def next_attempt(self, now: datetime) -> "QueuedRequest":
+        """Return the request that repeats this one after an outage."""
+        outages, began = self.outages + 1, self.outage_began or now
+        name = f"{self.name.partition('~')[0]}~{outages}"
+        return QueuedRequest(name, self.kind, self.trigger, outages, began)
 
 
 @dataclass(frozen=True)
@@ -207,7 +211,7 @@ class RequestQueue:
     def __init__(self, database: URL | ServerDatabase) -> None:
         self._database = open_database(database)
         url = self._database.url.render_as_string(hide_password=False)
-        set_up_dbos_log()
+        silence_dbos()
         try:
             dbos.DBOS.migrate(url)
             self._client = dbos.DBOSClient(
@@ -238,14 +242,15 @@ class RequestQueue:
 
     def add(self, request: QueuedRequest, delay: timedelta = timedelta(0)) -> bool:
         """Store the request, durably when this returns. Return False if its id is known."""
+        is_run = request.kind is RequestKind.RUN
         options: dbos.EnqueueOptions = {
             "workflow_name": request.kind.value,
-            "queue_name": _queue_of(request.kind),
+            "queue_name": RUNS_QUEUE if is_run else COMMANDS_QUEUE,
             "workflow_id": request.id,
             "workflow_id_reuse_policy": "reject",
             "serialization_type": dbos.WorkflowSerializationFormat.PORTABLE,
         }
-        if request.kind is not RequestKind.COMMAND:
+        if is_run:
             options["queue_partition_key"] = request.trigger.repository.lower()
             options["priority"] = priority_of(request.trigger).value
         if delay:
@@ -290,11 +295,6 @@ class RequestQueue:
     def active(self) -> Sequence[QueuedRequest]:
         """Return the requests that any process executes, or was executing when it died."""
         return self._list(status="PENDING")
-
-    def given_up(self) -> Sequence[QueuedRequest]:
-        """Return the newest runs whose processes have died too often."""
-        name = RequestKind.RUN.value
-        return self._list(status=GIVEN_UP, name=name, limit=MAX_LISTED, sort_desc=True)
 
     def cancel(self, id: str) -> None:
         """End a request that waits or is deferred."""
@@ -392,38 +392,15 @@ class RequestQueue:
             raise DatabaseError(str(error) or type(error).__name__) from error
 
 
-_ALL_STATUSES = (*_STATES, "SUCCESS", "ERROR", "CANCELLED", GIVEN_UP)
+_ALL_STATUSES = (*_STATES, "SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
 
 
-def set_up_dbos_log() -> None:
-    """Let the log of DBOS pass through the process's own handlers, which redact secrets."""
+def silence_dbos() -> None:
+    """Keep DBOS from writing to the log itself: it logs statements with their values, and each
+    attempt of each thread while the database is gone. Resolver reports what it raises."""
     log = logging.getLogger("dbos")
-    if not log.handlers:  # DBOS adds its own handler to a logger without one
-        log.addHandler(logging.NullHandler())
-        log.addFilter(_is_new_message)
-        log.setLevel(logging.CRITICAL)
-
-
-_logged_at: dict[str, float] = {}
-
-
-def _is_new_message(record: logging.LogRecord) -> bool:
-    """Reduce a message of DBOS to its first line. Return False if its place has logged just now.
-
-    While the database is gone, each thread of DBOS logs every attempt with a traceback.
-    """
-    first, _, _ = record.getMessage().partition("Traceback (most recent call last)")
-    record.msg, record.args = first.partition("\n")[0], ()
-    record.exc_info = record.exc_text = None
-    place, now = f"{record.pathname}:{record.lineno}", time.monotonic()
-    is_new = now - _logged_at.get(place, -DBOS_REPEAT_SECONDS) >= DBOS_REPEAT_SECONDS
-    if is_new:
-        _logged_at[place] = now
-    return is_new
-
-
-def _queue_of(kind: RequestKind) -> str:
-    return COMMANDS_QUEUE if kind is RequestKind.COMMAND else RUNS_QUEUE
+    log.addHandler(logging.NullHandler())  # else DBOS adds its own
+    log.setLevel(logging.CRITICAL)
 
 
 def _conversation(repository: str, subject: int | None) -> str:

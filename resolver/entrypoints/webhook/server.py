@@ -21,7 +21,7 @@ from resolver.entrypoints.http_server import (
     log_to_stderr,
     server_settings,
 )
-from resolver.entrypoints.webhook.health import ReadinessCheck
+from resolver.entrypoints.webhook.health import check_readiness
 from resolver.entrypoints.webhook.login import PageLogin, open_users
 from resolver.entrypoints.webhook.missed_deliveries import (
     POLL_SECONDS,
@@ -93,17 +93,15 @@ def serve_webhook(
     app = _open_app(secret, handle_delivery, process)
     process.preload()
     logger.info("listening on http://%s/webhook", address_of(listening))
-    database, folder = process.database.url, process.folder.path
+    database, folder = process.database.url, process.folder
     logger.info("deliveries are stored in %s, runs in %s", database, folder)
     _serve(app, listening)
 
 
 def _open_app(secret: str, handle_delivery: HandleDelivery, process: ServerProcess) -> FastAPI:
     """Return the web application: deliveries, probes, and pages if people can log in."""
-    check = ReadinessCheck(process.queue, process.folder.path, threads=process.threads)
-    app = create_webhook_app(
-        secret, handle_delivery, check=check, count=process.metrics.count_delivery
-    )
+    check = partial(check_readiness, process.queue, process.folder, process.threads)
+    app = create_webhook_app(secret, handle_delivery, check)
     public_url = process.variables.public_url
     users = open_users(process.settings, process.machine)
     if public_url and users:

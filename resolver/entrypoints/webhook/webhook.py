@@ -18,6 +18,7 @@ from fastapi.responses import JSONResponse
 from starlette.requests import ClientDisconnect
 
 from resolver.entrypoints.webhook.health import Check, add_health
+from resolver.entrypoints.webhook.metrics import DELIVERIES
 from resolver.errors import ResolverError
 from resolver.github.events.payloads import parse_payload
 
@@ -53,17 +54,15 @@ HandleDelivery = Callable[[str, str, dict[str, Any]], str]
 def create_webhook_app(
     secret: str,
     handle_delivery: HandleDelivery,
+    check: Check = dict,
     seconds: float = ANSWER_SECONDS,
-    check: Check | None = None,
-    count: Callable[[str], None] = lambda _: None,
 ) -> FastAPI:
     """Return the web application.
 
     handle_delivery: stores a delivery; it must be durable when it returns, and idempotent. It is
         called in a thread and raises ResolverError if the delivery can't be stored.
-    seconds: timeout for reading a body, and again for storing a delivery.
     check: see `add_health`.
-    count: is called with the result of each delivery, see `metrics.DELIVERY_RESULTS`.
+    seconds: timeout for reading a body, and again for storing a delivery.
     """
 
     # Not anyio's threads: the event loop has to turn several times for each of their tasks.
@@ -78,9 +77,9 @@ def create_webhook_app(
         try:
             done = await _receive_delivery(request, secret, handle_delivery, seconds, threads)
         except HTTPException as error:
-            count(_RESULTS.get(error.status_code, "malformed"))
+            DELIVERIES.labels(_RESULTS.get(error.status_code, "malformed")).inc()
             return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
-        count(done.partition(":")[0])
+        DELIVERIES.labels(done.partition(":")[0]).inc()
         return JSONResponse({"message": done}, status_code=202)
 
     return app

@@ -20,14 +20,14 @@ from sqlalchemy.engine import URL
 from sqlalchemy.exc import SQLAlchemyError
 
 from resolver.entrypoints.webhook.commands import CommentCommands
-from resolver.entrypoints.webhook.executors import RegisteredExecutor
+from resolver.entrypoints.webhook.executors import LeasedExecutor
 from resolver.entrypoints.webhook.request_queue import (
     APPLICATION,
     QueuedRequest,
     RequestKind,
     RequestQueue,
     next_retry_wait,
-    set_up_dbos_log,
+    silence_dbos,
 )
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.errors import ResolverError, UsageError
@@ -89,23 +89,22 @@ class Worker:
         queue: RequestQueue,
         runs: RequestRunner,
         commands: CommentCommands,
-        executor: RegisteredExecutor,
+        executor: LeasedExecutor,
         concurrency: int = 2,
         now: Clock = utc_now,
     ) -> None:
         self._queue, self._runs, self._commands, self._now = queue, runs, commands, now
-        self._executor, self._fence, self._concurrency = executor, executor.fence, concurrency
-        self._active_runs: dict[str, Trigger] = {}
-        self._reported: set[str] = set()
-        self._is_stopping, self._is_drained = threading.Event(), threading.Event()
-        set_up_dbos_log()
+        self._executor, self._concurrency = executor, concurrency
+        self._active_runs: set[str] = set()
+        self._is_drained = threading.Event()
+        silence_dbos()
         config: dbos.DBOSConfig = {
             "name": APPLICATION,
             "system_database_url": url.render_as_string(hide_password=False),
             "executor_id": executor.id,
             # Any version continues the runs of any other one.
             "application_version": APPLICATION,
-            "log_level": "CRITICAL",  # a failed launch is reported by `start`
+            "log_level": "CRITICAL",
         }
         self._dbos = dbos.DBOS(config=config)
         for kind in RequestKind:
@@ -115,7 +114,9 @@ class Worker:
         # The serialized request is the argument of the workflow. It is read from the queue.
         @dbos.DBOS.workflow(
             name=kind.value,
-            max_recovery_attempts=MAX_RECOVERIES,
+            # A run is given up before, unless the end of its process keeps even that from being
+            # reported.
+            max_recovery_attempts=2 * MAX_RECOVERIES,
             serialization_type=dbos.WorkflowSerializationFormat.PORTABLE,
         )
         def workflow(trigger: str, outages: int, outage_began: float) -> None:  # noqa: ARG001
@@ -138,24 +139,18 @@ class Worker:
             ) from error
         except DatabaseError as error:
             raise UsageError(error.what, error.next_step) from error
-        logging.getLogger("dbos").setLevel(logging.WARNING)
 
     def drain(self) -> None:
         """Return all requests of this process to the queue, since it ends. It writes nothing more
         afterwards. Raises DatabaseError; other processes then continue them when its lease has
         ended.
         """
-        self._stop_polling()
+        for event in self._dbos.background_thread_stop_events:
+            event.set()  # starts nothing more
         self._is_drained.set()
-        self._executor.end_writes()
+        self._executor.end()
         self._return_to_queue([self._executor.id])
         self._executor.remove()
-
-    def _stop_polling(self) -> None:
-        """Start nothing more. What is active continues."""
-        self._is_stopping.set()
-        for event in self._dbos.background_thread_stop_events:
-            event.set()
 
     def look_forever(self) -> None:
         """Look after active runs and dead processes until this one ends. Raises DatabaseError."""
@@ -177,20 +172,14 @@ class Worker:
                 self._continue_later(request.rpartition("/")[2], [command])
 
     def _recover(self) -> None:
-        """Return the requests of dead processes to the queue, and let those be reported whose
-        processes have died too often."""
-        if not self._fence.is_valid:
+        """Return the requests of dead processes to the queue."""
+        if not self._executor.is_valid:
             return
         executors = {request.executor for request in self._queue.active() if request.executor}
         dead = self._executor.find_dead(executors)
         if dead:
             logger.info("the requests of %d dead processes go on", len(dead))
             self._return_to_queue(sorted(dead))
-        for request in self._queue.given_up():
-            if request.id not in self._reported:
-                name = f"{request.name}.given-up"
-                self._queue.add(QueuedRequest(name, RequestKind.GIVE_UP, request.trigger))
-            self._reported.add(request.id)
 
     def _return_to_queue(self, executors: list[str]) -> None:
         try:
@@ -201,17 +190,17 @@ class Worker:
     def _execute(self, id: str) -> None:
         """Execute a request of this process."""
         request = _persist(partial(self._queue.get, id))
-        if not self._fence.is_valid:
+        if not self._executor.is_valid:
             _wait_for_end()
         if request is None or request.executor != self._executor.id:
             return  # another process executes it, and DBOS ignores what this one returns
         if request.kind is RequestKind.RUN:
-            self._active_runs[id] = request.trigger
+            self._active_runs.add(id)
         try:
             self._execute_until_stored(request)
         finally:
-            self._active_runs.pop(id, None)
-            if not self._fence.is_valid:
+            self._active_runs.discard(id)
+            if not self._executor.is_valid:
                 _wait_for_end()
         late = [command for _, command in _persist(partial(self._queue.take_commands, [id]))]
         self._continue_later(request.name, late)
@@ -222,8 +211,8 @@ class Worker:
         # the same time, so both always agree.
         wait = next_retry_wait(request, self._runs.outage_retry, self._now())
         failure = None
-        if request.kind is RequestKind.GIVE_UP:
-            failure = f"the server crashed {MAX_RECOVERIES} times during this run"
+        if request.recoveries > MAX_RECOVERIES:
+            failure = f"the server crashed {request.recoveries} times during this run"
         while True:
             try:
                 return self._work(request, failure)
@@ -234,8 +223,8 @@ class Worker:
                 # other error would fail again and is final.
                 if error.cause in OUTAGES and wait is not None:
                     logger.warning("%s will be retried in %s: %s", request.id, wait, error.what)
-                    _persist(partial(self._queue.add, self._next_attempt(request), wait))
-                elif self._fence.is_valid:
+                    _persist(partial(self._queue.add, request.next_attempt(self._now()), wait))
+                elif self._executor.is_valid:
                     logger.error("giving up on %s: %s", request.id, error.what)
                 return None
             except Exception as error:
@@ -246,14 +235,8 @@ class Worker:
                 failure = f"an internal error of Resolver ({type(error).__name__})"
                 continue
             time.sleep(RETRY_SECONDS)
-            if not self._fence.is_valid:
+            if not self._executor.is_valid:
                 return None
-
-    def _next_attempt(self, request: QueuedRequest) -> QueuedRequest:
-        number = request.outages + 1
-        began = request.outage_began or self._now()
-        name = f"{request.name.partition('~')[0]}~{number}"
-        return QueuedRequest(name, request.kind, request.trigger, number, began)
 
     def _work(self, request: QueuedRequest, failure: str | None) -> None:
         if request.kind is RequestKind.COMMAND:

@@ -37,9 +37,7 @@ def test_a_mention_becomes_a_pull_request_and_one_comment(forge: Forge, server: 
     assert log_in(server.runs, run)
     counted = until(lambda: server.metrics().get("runs_total finished", 0) and server.metrics())
     assert counted["deliveries_total stored"] == 1 and counted["queue_requests waiting"] == 0
-    for name in ("pull_request", "sandbox_start"):
-        assert counted[f"{name}_seconds_count"] == 1, name
-    assert counted["tokens_total input"] > 0
+    assert counted["pull_request_seconds_count"] == 1
 
 
 def test_nothing_is_done_twice(forge: Forge, server: Server, plans: Plans) -> None:
