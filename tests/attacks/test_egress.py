@@ -110,10 +110,33 @@ def box(kind: str, new_machine: Callable[..., Machine]) -> Iterator[LetOut]:
         runtime.close()
 
 
+@pytest.fixture(scope="module")
+def started(new_machine: Callable[..., Machine], outside: Outside) -> Iterator[Callable[..., Box]]:
+    """Starts one sandbox of each kind, let out to the one host outside."""
+    boxes: dict[str, Box] = {}
+
+    def start(kind: str) -> Box:
+        if kind not in boxes:
+            policy = let_out(outside.entry)
+            machine = new_machine(kind, egress=policy.allowed.entries)
+            boxes[kind] = Box(Runtime(machine, 60, policy).__enter__())
+        return boxes[kind]
+
+    yield start
+    for box in boxes.values():
+        box.runtime.close()
+
+
+@pytest.fixture
+def inside(kind: str, started: Callable[..., Box]) -> Box:
+    """The sandbox of this kind that the module's tests share. Each of them waits for the
+    connections that it makes."""
+    return started(kind)
+
+
 @every_kind
-def test_the_allowed_host_is_reached_and_recorded(box: LetOut, outside: Outside) -> None:
+def test_the_allowed_host_is_reached_and_recorded(inside: Box, outside: Outside) -> None:
     """A program uses a host of the list: it is reached, and the connection is logged."""
-    inside = box(let_out(outside.entry))
     assert inside.fetch(f"{outside.url}/x") == f"b'/x {NAME}:{outside.port}\\n'"
     assert inside.fetch(f"{outside.url}/p", ", data=b'y' * 3_000_000") == "b'3000000\\n'"
     got, sent = inside.wait_for_connections(2)
@@ -167,9 +190,8 @@ def test_everything_else_is_refused_and_recorded(box: LetOut, outside: Outside) 
 
 
 @every_kind
-def test_no_other_route_leads_out(box: LetOut, outside: Outside) -> None:
+def test_no_other_route_leads_out(inside: Box, outside: Outside) -> None:
     """Programs connect to addresses without the proxy, and look names up: nothing is reached."""
-    inside = box(let_out(outside.entry))
     code = "import socket; s = socket.create_connection(({!r}, {}), 3); print('REA' + 'CHED', s)"
     for address in ("127.0.0.1", "::1", "172.17.0.1", "1.1.1.1", "169.254.169.254"):
         assert "REACHED" not in inside.cell(code.format(address, outside.port)), address
@@ -191,10 +213,9 @@ def test_without_egress_nothing_listens_and_nothing_is_set(
 
 
 @local_only
-def test_a_redirect_to_another_host_is_a_new_connection(box: LetOut, outside: Outside) -> None:
+def test_a_redirect_to_another_host_is_a_new_connection(inside: Box, outside: Outside) -> None:
     """An allowed host redirects elsewhere: each redirect is a connection of its own, and only
     those to allowed hosts are made."""
-    inside = box(let_out(outside.entry))
     for target in ("http://evil.test/", "http://169.254.169.254/", f"{outside.url}/landed"):
         inside.fetch(f"{outside.url}/to/{target}")
     connections = sorted((c.host, c.allowed) for c in inside.wait_for_connections(6))
@@ -217,10 +238,9 @@ def ask(data, port=3128):
 
 
 @local_only
-def test_the_host_header_can_not_name_another_host(box: LetOut, outside: Outside) -> None:
+def test_the_host_header_can_not_name_another_host(inside: Box, outside: Outside) -> None:
     """A request through an allowed connection names another host in its head: the header is
     replaced, or the connection is closed."""
-    inside = box(let_out(outside.entry))
     before = len(outside.seen)
     inside.cell(RAW + "import os; port = int(os.environ['HTTP_PROXY'].rpartition(':')[2])")
     target = f"http://{NAME}:{outside.port}/r"
@@ -235,9 +255,8 @@ def test_the_host_header_can_not_name_another_host(box: LetOut, outside: Outside
 
 
 @local_only
-def test_two_hundred_connections_at_once_are_served(box: LetOut, outside: Outside) -> None:
+def test_two_hundred_connections_at_once_are_served(inside: Box, outside: Outside) -> None:
     """A program opens 200 connections at once: all are served within the limit of open ones."""
-    inside = box(let_out(outside.entry))
     code = (
         FETCH + "from concurrent.futures import ThreadPoolExecutor\n"
         "with ThreadPoolExecutor(200) as pool:\n"
@@ -263,9 +282,8 @@ def test_idle_connections_of_a_hostile_program_do_no_harm(box: LetOut, outside: 
 
 
 @with_programs
-def test_a_command_is_answered_during_a_large_download(box: LetOut, outside: Outside) -> None:
+def test_a_command_is_answered_during_a_large_download(inside: Box, outside: Outside) -> None:
     """A large download fills the wire between sandbox and host: commands are still answered."""
-    inside = box(let_out(outside.entry))
     inside.cell(
         FETCH + f"import threading; t = threading.Thread(target=lambda: sizes.append("
         f"len(fetch('{outside.url}/bytes/40000000')))); sizes = []; t.start()"
@@ -273,6 +291,7 @@ def test_a_command_is_answered_during_a_large_download(box: LetOut, outside: Out
     waits = [inside.run("true").seconds for _ in range(10)]
     assert max(waits) < 5
     assert inside.cell("t.join(); print(sizes)") == "[40000000]"
+    inside.wait_for_connections()
 
 
 @local_only
@@ -465,9 +484,8 @@ print(len(servers) > 0, [pid in closed for pid in servers],
 
 
 @every_kind
-def test_no_program_inside_can_write_on_the_wire(box: LetOut, outside: Outside) -> None:
+def test_no_program_inside_can_write_on_the_wire(inside: Box, outside: Outside) -> None:
     """A program looks for the descriptors of the connection to the host: it can't write on it."""
-    inside = box(let_out(outside.entry))
     forged = wire.tunnel_notice(
         wire.TunnelFrame("tunnel_open", 999_999, host="forged.example", port=443)
     )

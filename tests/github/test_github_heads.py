@@ -9,9 +9,6 @@ from resolver.models.run import Publication, Trigger
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
-from tests.parts.github_server.documents_git import tips
-from tests.parts.github_server.routes_pulls import new_pull
-from tests.parts.github_server.routes_repository import note_pushes
 from tests.parts.github_server.state import Issue, Repository
 
 RUN = "20260101-120000-abcdef"
@@ -36,22 +33,22 @@ def trigger() -> Trigger:
 def push(github: GitHubServer, branch: str, by: str = BOT, run: str = RUN) -> str:
     """A commit of the run, pushed by this account."""
     repository = github.repository(NAME)
-    note_pushes(github.world, repository)
+    github.world.note_pushes(repository)
     message = f"Fix it\n\nResolver-Run: {run}"
     tip = repository.git.tip(branch) or repository.git.tip("main")
     made = repository.git.commit(
         branch, {f"{run}.txt": "x"}, message, BOT, github.world.now(), parent=tip
     )
     repository.pusher = github.world.account(by)
-    note_pushes(github.world, repository)
+    github.world.note_pushes(repository)
     return str(made)
 
 
 def found_after_own_push(github: GitHubServer, pull: Issue, repository: Repository) -> Publication:
     """Let our account have pushed what is new; return what the run finds on the pull request."""
     repository.pusher = github.world.account(BOT)
-    note_pushes(github.world, repository)
-    tips(pull)
+    github.world.note_pushes(repository)
+    pull.tips()
     request = reports.trigger(number=pull.number, is_pull_request=True)
     found = heads(github).pushed(request, RUN, PREFIX)
     assert found is not None
@@ -66,9 +63,7 @@ def opened(github: GitHubServer, branch: str, author: str = BOT, body: str = "")
 def of_fork(github: GitHubServer, branch: str, author: str = BOT) -> Issue:
     """A pull request from a branch of the same name, in a fork of the same owner."""
     fork = github.create_repository(FORK, parent=NAME)
-    world, words = github.world, ("Fix it", "")
-    repository = github.repository(NAME)
-    return new_pull(world, repository, (fork, branch), "main", words, world.account(author))
+    return github.create_pull(NAME, (fork, branch), "Fix it", "", author)
 
 
 @pytest.mark.parametrize("is_followed", [False, True])
@@ -77,7 +72,7 @@ def test_a_commit_is_found_in_any_of_resolvers_pull_requests(
 ) -> None:
     pull = opened(github, f"{PREFIX}fix")
     made = push(github, f"{PREFIX}fix")
-    tips(pull)
+    pull.tips()
     if is_followed:
         opened(github, f"{PREFIX}fix-2")
     found = heads(github).pushed(trigger(), RUN, PREFIX)
@@ -91,7 +86,7 @@ def test_a_commit_is_found_in_the_pull_request_that_asked_for_it(github: GitHubS
     request = reports.trigger(number=pull.number, is_pull_request=True)
     assert heads(github).pushed(request, RUN, PREFIX) is None
     made = push(github, "half")
-    tips(pull)
+    pull.tips()
     found = heads(github).pushed(request, RUN, PREFIX)
     assert found is not None and (found.commit, found.how, found.branch) == (made, "pushed", "half")
     assert found.repository == "", "the branch is in the repository itself"
@@ -116,7 +111,7 @@ def test_a_merge_of_the_run_is_found_as_an_update_of_the_pull_request(
 def test_a_commit_in_a_fork_is_found_with_the_forks_repository(github: GitHubServer) -> None:
     pull = of_fork(github, "main", author="mona")
     fork = github.repository(FORK)
-    note_pushes(github.world, fork)
+    github.world.note_pushes(fork)
     made = fork.git.commit(
         "main", {"a.py": "1"}, f"Fix it\n\nResolver-Run: {RUN}", BOT, github.world.now(),
         parent=fork.git.tip("main"),
@@ -150,10 +145,7 @@ def test_a_fork_of_the_same_owner_is_another_repository(github: GitHubServer) ->
     assert heads(github).of_issue(trigger(), PREFIX) is None
     assert heads(github).pushed(trigger(), RUN, PREFIX) is None
     own_pull = github.create_pull(NAME, branch, "Fix it", "", author=BOT)
-    late = new_pull(
-        github.world, github.repository(NAME), (github.repository(FORK), branch), "main",
-        ("Fix it", ""), github.world.account(BOT),
-    )  # fmt: skip
+    late = github.create_pull(NAME, (github.repository(FORK), branch), "Fix it", "", BOT)
     found = heads(github).of_issue(trigger(), PREFIX)
     assert found is not None and found.number == own_pull.number
     pushed = heads(github).pushed(trigger(), RUN, PREFIX)

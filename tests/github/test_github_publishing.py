@@ -14,7 +14,6 @@ from resolver.models.run import Task, Trigger
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
-from tests.parts.github_server.routes_pulls import new_pull
 from tests.parts.github_server.state import Issue
 
 BRANCH = "agent/1-it-breaks"
@@ -275,10 +274,8 @@ def test_an_unreachable_server_is_reported() -> None:
 def test_a_fork_of_the_same_owner_with_the_same_branch_is_not_resolvers(
     github: GitHubServer, issue: Issue
 ) -> None:
-    world = github.world
     fork = github.create_repository("octo/demo-two", parent=NAME)
-    head, words = (fork, BRANCH), ("Theirs", "")
-    fork_pull = new_pull(world, github.repository(NAME), head, "main", words, world.account(BOT))
+    fork_pull = github.create_pull(NAME, (fork, BRANCH), "Theirs", "", BOT)
     forge = forge_for(github)
     assert forge.open_head(BRANCH) is None
     made = forge.open_pull_request(report_on(issue), BRANCH)

@@ -11,7 +11,7 @@ from resolver.github.client.snapshot import (
     read_snapshot,
 )
 from tests.parts.github import GitHubServer
-from tests.parts.github_server.graphql_fields import MOST_TEXT
+from tests.parts.github_server.graphql import MOST_TEXT
 
 WANTED = SnapshotQuery(
     "refs/resolver/ledger", "ledger.jsonl", "refs/resolver/runs/7/", (".a", ".b")

@@ -4,9 +4,7 @@ import copy
 from typing import Any
 
 from tests.parts.github import GitHubServer
-from tests.parts.github_server import documents_core as core
-from tests.parts.github_server import documents_git
-from tests.parts.github_server.exchange import Site
+from tests.parts.github_server.documents import stamp
 from tests.parts.github_server.state import Comment, Issue, Review, ReviewComment
 from tests.parts.published import WEBHOOK_EXAMPLES, _examples, require
 
@@ -42,44 +40,35 @@ class Events:
         if issue.pull and "requested_team" in more:
             issue.pull.teams.append(more["requested_team"]["slug"])
         payload = example(name, action) | self._around(sender)
-        with self.github.world.lock:
-            site = self._site
-            if issue.pull:
-                payload["pull_request"] |= documents_git.pull_short(site, issue)
-            else:
-                payload["issue"] = core.issue(site, issue)
+        if issue.pull:
+            payload["pull_request"] |= self.github.document_of_pull(issue)
+        else:
+            payload["issue"] = self.github.document(issue)
         return payload | more
 
     def comment(self, comment: Comment) -> Payload:
         """An `issue_comment`, of an issue or of a pull request's conversation."""
         payload = example("issue_comment", "created") | self._around(comment.author.login)
-        with self.github.world.lock:
-            site = self._site
-            payload["issue"] = core.issue(site, self.repository.issues[comment.number])
-            payload["comment"] |= core.comment(site, comment)
+        payload["issue"] = self.github.document(comment.issue)
+        payload["comment"] |= self.github.document(comment)
         return payload
 
     def review(self, review: Review) -> Payload:
         """A `pull_request_review`."""
-        payload = example("pull_request_review", "submitted")
-        return self._of_pull(payload, review.number, review.author.login) | {
-            "review": payload["review"] | core.review(self._site, review)
-        }
+        return self._on_pull("pull_request_review", "submitted", "review", review)
 
     def review_comment(self, comment: ReviewComment) -> Payload:
         """A `pull_request_review_comment`."""
-        payload = example("pull_request_review_comment", "created")
-        return self._of_pull(payload, comment.number, comment.author.login) | {
-            "comment": payload["comment"] | core.review_comment(self._site, comment)
-        }
+        return self._on_pull("pull_request_review_comment", "created", "comment", comment)
 
-    def _of_pull(self, payload: Payload, number: int, sender: str) -> Payload:
-        with self.github.world.lock:
-            pull = documents_git.pull_short(self._site, self.repository.issues[number])
-        return payload | self._around(sender) | {"pull_request": payload["pull_request"] | pull}
+    def _on_pull(self, name: str, action: str, part: str, text: Review | ReviewComment) -> Payload:
+        payload = example(name, action) | self._around(text.author.login)
+        payload["pull_request"] |= self.github.document_of_pull(text.issue)
+        payload[part] |= self.github.document(text)
+        return payload
 
     def account(self, login: str) -> Payload:
-        return core.account(self._site, self.github.world.account(login))
+        return self.github.document(self.github.world.account(login))
 
     def by_hand(self, sender: str, **inputs: str) -> Payload:
         """A `workflow_dispatch`."""
@@ -99,17 +88,14 @@ class Events:
             "head_branch": branch,
             "head_sha": self.repository.git.tip(branch),
             "conclusion": "failure",
-            "updated_at": core.stamp(self.github.world.now()),
+            "updated_at": stamp(self.github.world.now()),
             "head_repository": {"full_name": self.repository.full_name},
             "pull_requests": [],
         }
         return payload
 
     def _around(self, sender: str) -> Payload:
-        with self.github.world.lock:
-            found = core.repository(self._site, self.repository)
-            return {"repository": found, "sender": self.account(sender)}
-
-    @property
-    def _site(self) -> Site:
-        return Site(self.github.server_url)
+        return {
+            "repository": self.github.document(self.repository),
+            "sender": self.account(sender),
+        }

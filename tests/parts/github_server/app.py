@@ -9,6 +9,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from http import HTTPStatus
 from importlib import import_module
 from itertools import count
@@ -17,24 +18,24 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from tests.parts.git_http import REQUEST_PATH, git_http_app
-from tests.parts.github_server import documents_git, graphql, routes_repository, uploads
+from tests.parts.github_server import uploads
 from tests.parts.github_server.access import GitGate, caller_of
 from tests.parts.github_server.exchange import (
     DOCS,
-    ROUTES,
+    GRAPHQL,
+    REST,
     Answer,
     ApiError,
-    Call,
     Exchange,
-    Fault,
     Faults,
     Site,
     not_found,
 )
+from tests.parts.github_server.graphql import graphql
+from tests.parts.github_server.routing import answer_call
 from tests.parts.github_server.state import World
 from tests.parts.wsgi import ConnectionCut
 
-REST, GRAPHQL = "/api/v3", "/api/graphql"
 for module in Path(__file__).parent.glob("routes_*.py"):
     import_module(f"{__package__}.{module.stem}")  # its endpoints register themselves
 
@@ -65,9 +66,15 @@ class GitHubApp:
                 return answer
         if not exchange.fault:
             return self._carried_out(exchange, environ, start_response)
-        if fault.after:
-            self._drained(exchange, environ)
-        return self._broken(exchange, fault, start_response)
+        if fault.after:  # what was asked is done, and the answer thrown away
+            body = self._carried_out(exchange, environ, lambda *_: None)
+            for _ in body:
+                pass
+            getattr(body, "close", bool)()
+        exchange.answer = fault.answer
+        if fault.answer is None:
+            raise ConnectionCut
+        return self._sent(exchange, fault.answer, fault.body, start_response)
 
     def _recorded(self, environ: dict[str, Any]) -> Exchange:
         path = environ["PATH_INFO"].encode("latin-1").decode("utf-8", "replace")
@@ -110,9 +117,8 @@ class GitHubApp:
         if exchange.kind == "git":
             with self.world.lock:
                 for repository in self.world.repositories.values():
-                    for issue in repository.issues.values():
-                        if issue.pull is not None:
-                            documents_git.tips(issue)
+                    for pull in repository.pulls:
+                        pull.tips()
 
             def start(status: str, headers: list[tuple[str, str]]) -> Any:
                 exchange.answer = Answer(int(status[:3]), None, dict(headers))
@@ -155,36 +161,20 @@ class GitHubApp:
         document = {"message": "Moved Permanently", "url": location, "documentation_url": DOCS}
         return Answer(status, document, {"Location": location})
 
-    def _drained(self, exchange: Exchange, environ: dict[str, Any]) -> None:
-        """Does what was asked and throws the answer away."""
-        body = self._carried_out(exchange, environ, lambda *_: None)
-        for _ in body:
-            pass
-        close = getattr(body, "close", None)
-        if close:
-            close()
-
-    def _broken(
-        self, exchange: Exchange, fault: Fault, start_response: StartResponse
-    ) -> Iterable[bytes]:
-        exchange.answer = fault.answer
-        if fault.answer is None:
-            raise ConnectionCut
-        return self._sent(exchange, fault.answer, fault.body, start_response)
-
     def _answer(self, exchange: Exchange) -> Answer:
         with self.world.lock:
             try:
                 caller = caller_of(self.world, exchange.headers)
                 if exchange.kind == "graphql" and exchange.method == "POST":
-                    return graphql.graphql(Call(self.world, exchange.site, caller, exchange, {}))
-                found = ROUTES.find(exchange.method, exchange.path)
-                if exchange.kind != "rest" or found is None:
+                    return graphql(self.world, caller, exchange)
+                if exchange.kind != "rest":
                     raise not_found()
-                endpoint, at = found
-                answer = endpoint(Call(self.world, exchange.site, caller, exchange, at))
+                answer = answer_call(self.world, caller, exchange)
                 answer = uploads.with_html(self.world, exchange, answer)
-                return routes_repository.with_scopes(answer, caller)
+                if caller.token is None or caller.token.scopes is None:
+                    return answer
+                scopes = {"X-OAuth-Scopes": ", ".join(caller.token.scopes)}
+                return replace(answer, headers={**answer.headers, **scopes})
             except ApiError as error:
                 return error.answer
 

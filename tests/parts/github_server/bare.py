@@ -133,6 +133,15 @@ class BareRepository:
             self._answers[args] = self.git(*args)
         return self._answers[args]
 
+    def fetch(self, source: "BareRepository", ref: str) -> None:
+        """Take a ref or a commit from another repository, unless it is here already."""
+        if source is not self and self.resolve(ref) is None:
+            self.git("fetch", "--quiet", str(source.path), ref)
+
+    def write_object(self, kind: str, raw: bytes) -> str:
+        """Write an object and return its id."""
+        return self.git("hash-object", "-t", kind, "-w", "--stdin", input=raw).decode().strip()
+
     def text(self, *args: str) -> str:
         return self.git(*args).decode("utf-8", "replace").strip()
 

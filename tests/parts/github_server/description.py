@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import quote
 
 import jsonschema_rs
-from graphql import GraphQLError, GraphQLSchema, build_schema, parse, validate
 
 from tests.parts.github_server.exchange import Exchange, template_pattern
 
@@ -262,21 +261,3 @@ class Description:
 def load(path: Path) -> Description:
     """The description in that file."""
     return Description(path.read_bytes())
-
-
-@cache
-def _load_schema(path: Path) -> GraphQLSchema:
-    """The schema in that file (2 s, 50 MB). Its own small mistakes are none of ours."""
-    return build_schema(
-        path.read_text(), assume_valid=True, assume_valid_sdl=True, no_location=True
-    )
-
-
-@cache
-def query_problems(path: Path, query: str) -> tuple[str, ...]:
-    """Return the violations of the schema by a query. Each query is checked once."""
-    try:
-        document = parse(query)
-    except GraphQLError as error:
-        return (f"GraphQL: {error.message}",)
-    return tuple(f"GraphQL: {error.message}" for error in validate(_load_schema(path), document))

@@ -1,17 +1,18 @@
-"""A request and its answer, GitHub's errors, pages with Link headers, and ordered faults."""
+"""A request and its answer, GitHub's errors, and faults that a test orders."""
 
 import json
 import re
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-from urllib.parse import urlencode
-
-from tests.parts.github_server.state import Account, App, Token, World
 
 DOCS = "https://docs.github.com/rest"
+REST, GRAPHQL = "/api/v3", "/api/graphql"
+
+# These may hold slashes: branch names, file paths.
+MANY_SEGMENTS = ("ref", "branch", "basehead", "tree_sha")
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Site:
 
     @property
     def api_url(self) -> str:
-        return f"{self.server_url}/api/v3"
+        return f"{self.server_url}{REST}"
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,9 @@ class Answer:
 class Exchange:
     """One recorded request. `path` is what follows /api/v3, or the whole path elsewhere.
 
-    kind: "rest", "graphql", "git" or "other". Bodies of git requests are not kept.
+    kind: "rest", "graphql", "git", "file" or "other". Bodies of git requests are not kept.
     answer: None while it is being made, and where the connection was cut.
-    fault: True when an ordered fault made the answer.
+    fault: True when an ordered fault, or a redirect, made the answer.
     crashed: True when this server itself broke over it: a mistake here, not of the client.
     """
 
@@ -51,10 +52,10 @@ class Exchange:
     headers: dict[str, str]
     body: bytes
     site: Site
+    number: int
     answer: Answer | None = None
     fault: bool = False
     crashed: bool = False
-    number: int = 0
 
     @cached_property
     def json(self) -> Any:
@@ -74,19 +75,13 @@ class Exchange:
 class ApiError(Exception):
     """An answer that says no, in GitHub's words."""
 
-    def __init__(
-        self,
-        status: int,
-        message: str,
-        errors: Sequence[Mapping[str, Any]] = (),
-        headers: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, status: int, message: str, errors: Sequence[Any] = ()) -> None:
         super().__init__(message)
         document: dict[str, Any] = {"message": message}
         if errors:
             document["errors"] = list(errors)
         document |= {"documentation_url": DOCS, "status": str(status)}
-        self.answer = Answer(status, document, headers or {})
+        self.answer = Answer(status, document)
 
 
 def not_found() -> ApiError:
@@ -102,126 +97,16 @@ def invalid(resource: str, field: str, code: str = "invalid", message: str = "")
     return ApiError(422, "Validation Failed", [error])
 
 
-@dataclass(frozen=True)
-class Caller:
-    """The sender of a request: nobody, the holder of a token, or an App with its signed key."""
-
-    token: Token | None = None
-    app: App | None = None
-
-    @property
-    def account(self) -> Account | None:
-        return self.token.account if self.token else None
-
-
-@dataclass(frozen=True)
-class Call:
-    """A request for an endpoint. `at` are the values of the path template."""
-
-    world: World
-    site: Site
-    caller: Caller
-    exchange: Exchange
-    at: Mapping[str, str]
-
-    @property
-    def query(self) -> Mapping[str, str]:
-        return self.exchange.query
-
-    def sent(self) -> Any:
-        """The JSON that was sent, {} when nothing was. Raises ApiError 400 when it is none."""
-        try:
-            return self.exchange.json if self.exchange.body else {}
-        except ValueError:
-            raise ApiError(400, "Problems parsing JSON") from None
-
-    def body(self) -> dict[str, Any]:
-        """The JSON object that was sent. Raises ApiError 400 when it is none."""
-        sent = self.sent()
-        if not isinstance(sent, dict):
-            raise ApiError(400, "Body should be a JSON object")
-        return sent
-
-    def number(self, name: str) -> int:
-        """A number of the path. Raises ApiError 404 when it is none."""
-        if not self.at[name].isdecimal():
-            raise not_found()
-        return int(self.at[name])
-
-    def page(self, rows: Sequence[Any], document: Callable[[Any], Any]) -> Answer:
-        """One page of `rows` as documents, with GitHub's Link header."""
-        size = min(max(self._asked("per_page", 30), 1), 100)
-        page = max(self._asked("page", 1), 1)
-        last = max((len(rows) + size - 1) // size, 1)
-        targets: dict[str, int] = {}
-        if page > 1:
-            targets |= {"prev": min(page - 1, last), "first": 1}
-        if page < last:
-            targets |= {"next": page + 1, "last": last}
-        links = ", ".join(
-            f'<{self._page_url(number)}>; rel="{name}"' for name, number in targets.items()
-        )
-        shown = [document(row) for row in rows[(page - 1) * size : page * size]]
-        return Answer(200, shown, {"Link": links} if links else {})
-
-    def _asked(self, name: str, default: int) -> int:
-        value = self.query.get(name, "")
-        return int(value) if value.isdecimal() else default
-
-    def _page_url(self, number: int) -> str:
-        query = {**self.query, "page": str(number)}
-        return f"{self.site.api_url}{self.exchange.path}?{urlencode(query)}"
-
-
-Endpoint = Callable[[Call], Answer]
-
-
-class Routes:
-    """Endpoints by method and by path template as GitHub's description writes them."""
-
-    def __init__(self) -> None:
-        self._table: list[tuple[str, str, re.Pattern[str], Endpoint]] = []
-
-    def add(self, operation: str) -> Callable[[Endpoint], Endpoint]:
-        """operation: "GET /repos/{owner}/{repo}"."""
-
-        def register(endpoint: Endpoint) -> Endpoint:
-            method, _, template = operation.partition(" ")
-            self._table.append((method, template, template_pattern(template), endpoint))
-            # The special before the general.
-            self._table.sort(key=lambda row: (row[1].count("{"), -len(row[1])))
-            return endpoint
-
-        return register
-
-    def find(self, method: str, path: str) -> tuple[Endpoint, dict[str, str]] | None:
-        for candidate, _, pattern, endpoint in self._table:
-            match = pattern.fullmatch(path)
-            if match and candidate == method:
-                return endpoint, match.groupdict()
-        return None
-
-
-ROUTES = Routes()
-REPO = "/repos/{owner}/{repo}"
-
-
-# These may hold slashes: branch names, file paths.
-MANY_SEGMENTS = ("ref", "branch", "basehead", "tree_sha")
-
-
 def template_pattern(template: str) -> re.Pattern[str]:
     """A path template as a pattern with a group for each parameter."""
-    parts = re.split(r"\{(\w+)\}", template)
-    pattern = ""
-    for index, part in enumerate(parts):
-        if index % 2 == 0:
-            pattern += re.escape(part)
-        elif part == "path":  # "" is the repository's top folder
-            pattern += "(?P<path>.*)"
-        else:
-            pattern += f"(?P<{part}>{'.+' if part in MANY_SEGMENTS else '[^/]+'})"
-    return re.compile(pattern)
+
+    def group(parameter: re.Match[str]) -> str:
+        name = parameter[1]
+        if name == "path":  # "" is the repository's top folder
+            return "(?P<path>.*)"
+        return f"(?P<{name}>{'.+' if name in MANY_SEGMENTS else '[^/]+'})"
+
+    return re.compile(re.sub(r"\\\{(\w+)\\\}", group, re.escape(template)))
 
 
 @dataclass(frozen=True)
@@ -277,8 +162,3 @@ class Faults:
                         self._queue.remove(fault)
                     return fault
         return None
-
-    def waiting(self) -> int:
-        """Number of faults that have not happened yet."""
-        with self._lock:
-            return sum(fault.times for fault in self._queue)

@@ -4,7 +4,8 @@ All of it happens at once and unasked, as if done on GitHub's own pages: nothing
 and nobody's permission is checked.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -17,15 +18,9 @@ from cryptography.hazmat.primitives.serialization import (
     PublicFormat,
 )
 
-from tests.parts.github_server import (
-    documents_git,
-    routes_issues,
-    routes_pulls,
-    routes_repository,
-    uploads,
-)
+from tests.parts.github_server import uploads
 from tests.parts.github_server.bare import BareRepository, FileContent
-from tests.parts.github_server.graphql_fields import closed_issues
+from tests.parts.github_server.exchange import invalid
 from tests.parts.github_server.state import (
     ROLES,
     Account,
@@ -34,6 +29,8 @@ from tests.parts.github_server.state import (
     Comment,
     HookDelivery,
     Issue,
+    Label,
+    Pull,
     Repository,
     Review,
     ReviewComment,
@@ -43,12 +40,45 @@ from tests.parts.github_server.state import (
     new_token,
 )
 
+HUNK = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.M)
+Lines = tuple[str, int | None, int, str]
+"""Path, first line of several, line, and side ("RIGHT" is the new file)."""
+
+
+def hunk_of(issue: Issue, commit: str, where: Lines) -> str:
+    """The diff of the file that these lines are part of. Raises ApiError 422 off the diff."""
+    base, _ = issue.fork_point()
+    path, first, line, side = where
+    assert issue.pull is not None
+    patch = issue.repository.git.patch(base, commit, path)
+    if patch is None:
+        raise invalid("PullRequestReviewComment", "pull_request_review_thread.path")
+    for head in HUNK.finditer(patch):
+        start, length = (head[3], head[4]) if side == "RIGHT" else (head[1], head[2])
+        end = int(start) + int(length or 1)
+        is_refused = (path, line) in issue.pull.refused_lines
+        if int(start) <= (first or line) <= line < end and not is_refused:
+            return patch
+    raise invalid("PullRequestReviewComment", "pull_request_review_thread.line")
+
+
+def closed_issues(pull: Issue) -> list[Issue]:
+    """The issues that a pull request closes."""
+    named = re.findall(r"(?i)\b(?:fix|fixes|closes|resolves) #(\d+)", pull.body or "")
+    return [pull.repository.issues[int(n)] for n in named if int(n) in pull.repository.issues]
+
 
 class Stage:
-    """Strings "OWNER/NAME" and logins are what its methods take."""
+    """Repositories are given as they are or as "OWNER/NAME", people as accounts or logins."""
 
     def __init__(self, world: World) -> None:
         self.world = world
+
+    def repository(self, given: str | Repository) -> Repository:
+        return self.world.repository(given) if isinstance(given, str) else given
+
+    def person(self, given: str | Account | None, otherwise: Account) -> Account:
+        return self.world.account(given) if isinstance(given, str) else given or otherwise
 
     # People and rights
 
@@ -67,9 +97,8 @@ class Stage:
         ("MEMBER", ...), which is no permission."""
         repo = self.repository(repository)
         key = self.world.account(login).login.lower()
-        if role is None:
-            repo.roles.pop(key, None)
-        else:
+        repo.roles.pop(key, None)
+        if role is not None:
             assert role in ROLES, role
             repo.roles[key] = role
         if association:
@@ -79,8 +108,7 @@ class Stage:
         """team: ORG/TEAM. state: "pending" for who was only invited."""
         with self.world.lock:
             self.add_user(login)
-            members = self.world.teams.setdefault(team.lower(), {})
-            members[login.lower()] = state
+            self.world.teams.setdefault(team.lower(), {})[login.lower()] = state
 
     def token_for(
         self,
@@ -108,17 +136,13 @@ class Stage:
         self.world.tokens[token].revoked = True
 
     def add_app(
-        self,
-        slug: str,
-        *repositories: str,
-        permissions: Mapping[str, str] | None = None,
+        self, slug: str, *repositories: str, permissions: Mapping[str, str] | None = None
     ) -> App:
         """A GitHub App, installed on these repositories (none named: on all)."""
         key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
         private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         writable = ("contents", "issues", "pull_requests", "checks")
-        granted = {"metadata": "read", **dict.fromkeys(writable, "write")}
         app = App(
             id=next(self.world.ids),
             slug=slug,
@@ -127,13 +151,16 @@ class Stage:
             public_key=public.decode(),
             installation_id=next(self.world.ids),
             repositories=frozenset(name.lower() for name in repositories) or None,
-            permissions=permissions or granted,
+            permissions=permissions or {"metadata": "read", **dict.fromkeys(writable, "write")},
             client_id=f"Iv23li{next(self.world.ids):014d}",
         )
         self.world.apps[app.id] = app
         return app
 
-    # Repositories
+    def actions_app(self) -> App:
+        """GitHub Actions."""
+        known = (app for app in self.world.apps.values() if app.slug == "github-actions")
+        return next(known, None) or self.add_app("github-actions")
 
     def note_delivery(
         self,
@@ -149,6 +176,8 @@ class Stage:
         hook.deliveries.append(made)
         return made
 
+    # Repositories
+
     def create_repository(
         self,
         full_name: str,
@@ -159,45 +188,38 @@ class Stage:
     ) -> Repository:
         """A repository with a first commit on its default branch. parent: it is a fork."""
         owner, _, name = full_name.partition("/")
-        path = self.world.root / f"{full_name}.git"
         repository = Repository(
             id=next(self.world.ids),
             owner=self.world.account(owner),
             name=name,
-            git=BareRepository.create(path, default_branch),
+            git=BareRepository.create(self.world.root / f"{full_name}.git", default_branch),
             private=private,
-            created_at=self.world.now(),
             default_branch=default_branch,
             parent=self.repository(parent) if parent else None,
         )
         with self.world.lock:
             self.world.repositories[full_name.lower()] = repository
         if repository.parent is not None:
-            source = str(repository.parent.git_dir)
-            repository.git.git("fetch", "--quiet", source, "+refs/heads/*:refs/heads/*")
+            repository.git.fetch(repository.parent.git, "+refs/heads/*:refs/heads/*")
         if files is not None or parent is None:
             self.commit(full_name, default_branch, files or {"README.md": f"# {name}\n"}, "first")
         return repository
 
-    def repository(self, full_name: str) -> Repository:
-        return self.world.repository(full_name)
-
     def move_repository(self, full_name: str, new_name: str) -> None:
         """Rename or transfer a repository. Requests under its earlier name are redirected."""
         owner, _, name = new_name.partition("/")
+        old, new = full_name.lower(), new_name.lower()
         with self.world.lock:
-            repository = self.world.repositories.pop(full_name.lower())
-            self.world.moved[full_name.lower()] = repository
-            self.world.repositories[new_name.lower()] = repository
+            repository = self.world.repositories.pop(old)
+            self.world.moved[old] = self.world.repositories[new] = repository
             repository.owner, repository.name = self.world.account(owner), name
             path = self.world.root / f"{new_name}.git"
             path.parent.mkdir(exist_ok=True)
             repository.git.path.rename(path)
             repository.git = BareRepository(path)
             for holder in (*self.world.tokens.values(), *self.world.apps.values()):
-                if holder.repositories is not None and full_name.lower() in holder.repositories:
-                    kept = holder.repositories - {full_name.lower()}
-                    holder.repositories = kept | {new_name.lower()}
+                if holder.repositories is not None and old in holder.repositories:
+                    holder.repositories = holder.repositories - {old} | {new}
 
     def commit(
         self,
@@ -213,23 +235,18 @@ class Stage:
         default branch.
         """
         repo = self.repository(repository)
-        routes_repository.note_pushes(self.world, repo)
-        made = repo.git.commit(
-            branch,
-            files,
-            message,
-            author or repo.owner.login,
-            self.world.now(),
-            parent=repo.git.tip(repo.default_branch),
-        )
-        routes_repository.note_pushes(self.world, repo)
+        self.world.note_pushes(repo)
+        by = author or repo.owner.login
+        parent = repo.git.tip(repo.default_branch)
+        made = repo.git.commit(branch, files, message, by, self.world.now(), parent)
+        self.world.note_pushes(repo)
         return made
 
     def force_push(self, repository: str, branch: str, commit: str) -> None:
         """The branch is put to another commit, whatever it held."""
         repo = self.repository(repository)
         repo.git.git("update-ref", f"refs/heads/{branch}", commit)
-        routes_repository.note_pushes(self.world, repo)
+        self.world.note_pushes(repo)
 
     def protect_branch(self, repository: str, branch: str) -> None:
         """From now on a push to it is refused."""
@@ -240,75 +257,73 @@ class Stage:
 
     def create_issue(
         self,
-        repository: str,
+        repository: str | Repository,
         title: str,
         body: str | None = "",
-        author: str | None = None,
+        author: str | Account | None = None,
         labels: tuple[str, ...] = (),
     ) -> Issue:
         """author: the repository's owner unless given."""
         with self.world.lock:
             repo = self.repository(repository)
-            by = self.world.account(author) if author else repo.owner
-            issue = routes_issues.new_issue(self.world, repo, title, body, by)
-            routes_issues.put_labels(self.world, issue, labels, by)
+            by = self.person(author, repo.owner)
+            number = len(repo.issues) + 1
+            issue = self.world.write(Issue, (repo, number), by, body, title=title)
+            repo.issues[number] = issue
+            self.put_labels(issue, labels, by)
             return issue
 
     def create_pull(
         self,
-        repository: str,
-        head: str,
+        repository: str | Repository,
+        head: str | tuple[Repository, str],
         title: str = "A change",
         body: str | None = "",
-        author: str | None = None,
+        author: str | Account | None = None,
         base: str | None = None,
     ) -> Issue:
         """A pull request from a branch that exists; "owner:branch" names a fork's."""
         with self.world.lock:
             repo = self.repository(repository)
-            owner, _, branch = head.rpartition(":")
-            source = self.repository(f"{owner}/{repo.name}") if owner else repo
-            if source is not repo:
-                repo.git.git("fetch", "--quiet", str(source.git_dir), f"refs/heads/{branch}")
-            by = self.world.account(author) if author else repo.owner
-            words = (title, body)
-            target = base or repo.default_branch
-            return routes_pulls.new_pull(self.world, repo, (source, branch), target, words, by)
+            if isinstance(head, str):
+                owner, _, branch = head.rpartition(":")
+                head = self.repository(f"{owner}/{repo.name}") if owner else repo, branch
+            issue = self.create_issue(repo, title, body, author)
+            issue.pull = Pull(next(self.world.ids), *head, base or repo.default_branch)
+            issue.tips()
+            return issue
 
     def close(self, issue: Issue) -> None:
         with self.world.lock:
             if issue.pull:
-                documents_git.tips(issue)
-            issue.state = "closed"
-            issue.closed_at = self.world.now()
+                issue.tips()
+            issue.state, issue.closed_at = "closed", self.world.now()
 
     def merge_pull(self, pull: Issue) -> None:
         """Merge it by moving its base to its head, and close the issues that it closes."""
         assert pull.pull is not None
-        _, head = documents_git.tips(pull)
-        git = pull.repository.git
-        git.git("fetch", "--quiet", str(pull.pull.head_repository.git.path), head)
-        git.git("update-ref", f"refs/heads/{pull.pull.base}", head)
+        _, head = pull.tips()
+        pull.repository.git.git("update-ref", f"refs/heads/{pull.pull.base}", head)
         pull.pull.merge_commit, pull.pull.merged_at = head, self.world.now()
-        for number in closed_issues(pull):
-            self.close(pull.repository.issues[number])
-        self.close(pull)
+        for issue in (*closed_issues(pull), pull):
+            self.close(issue)
 
     def edit_issue(self, issue: Issue, title: str | None = None, body: str | None = None) -> None:
         with self.world.lock:
             if title is not None:
-                words = (issue.title, title)
-                self.world.note(issue, "renamed", issue.author, *words)
+                self.world.note(issue, "renamed", issue.author, issue.title, title)
                 issue.title = title
             if body is not None:
-                issue.body = body
-                issue.last_edited_at = self.world.now()
+                issue.body, issue.last_edited_at = body, self.world.now()
             issue.updated_at = self.world.now()
 
-    def add_comment(self, issue: Issue, body: str, author: str) -> Comment:
+    def add_comment(self, issue: Issue, body: str, author: str | Account) -> Comment:
         with self.world.lock:
-            account = self.world.account(author)
-            return routes_issues.new_comment(self.world, issue, body, account)
+            by = self.person(author, issue.author)
+            comment = self.world.write(Comment, (issue.repository, issue.number), by, body)
+            issue.comments.append(comment)
+            issue.updated_at = comment.created_at
+            return comment
 
     def edit_comment(self, comment: Comment | ReviewComment, body: str) -> None:
         with self.world.lock:
@@ -320,49 +335,80 @@ class Stage:
         path: str,
         line: int,
         body: str,
-        author: str,
+        author: str | Account,
         side: str = "RIGHT",
         in_reply_to: ReviewComment | None = None,
+        start_line: int | None = None,
+        commit: str | None = None,
     ) -> ReviewComment:
-        """A comment on a line of the pull request's diff."""
+        """A comment on a line of the pull request's diff. commit: the head unless given."""
         with self.world.lock:
-            account = self.world.account(author)
-            where = (path, None, line, side)
-            return routes_pulls.new_review_comment(
-                self.world, pull, body, account, where, in_reply_to
+            by = self.person(author, pull.author)
+            place = {"path": path, "start_line": start_line, "line": line, "side": side}
+            if in_reply_to:
+                diff_hunk, commit = in_reply_to.diff_hunk, in_reply_to.commit
+            else:
+                commit = commit or pull.fork_point()[1]
+                diff_hunk = hunk_of(pull, commit, (path, start_line, line, side))
+            made = self.world.write(
+                ReviewComment,
+                (pull.repository, pull.number),
+                by,
+                body,
+                **place,
+                commit=commit,
+                diff_hunk=diff_hunk,
+                review_id=next(self.world.ids),
+                in_reply_to=in_reply_to.id if in_reply_to else None,
             )
+            pull.review_comments.append(made)
+            pull.updated_at = made.created_at
+            return made
 
     def add_review(
         self,
         pull: Issue,
         body: str,
-        author: str,
+        author: str | Account,
         state: str = "COMMENTED",
-        comments: tuple[tuple[str, int, str], ...] = (),
-        replies: tuple[tuple[ReviewComment, str], ...] = (),
+        comments: Iterable[tuple[str, int, str]] = (),
+        replies: Iterable[tuple[ReviewComment, str]] = (),
+        commit: str | None = None,
     ) -> Review:
         """A review with comments on lines (path, line, words) and replies in conversations: all
         public at once, as it is when somebody presses "Submit review". PENDING is a draft."""
         with self.world.lock:
-            account = self.world.account(author)
-            review = routes_pulls.new_review(self.world, pull, account, body, state)
-            for path, line, words in comments:
-                made = self.add_review_comment(pull, path, line, words, author)
-                review.comments.append(made)
-            for parent, words in replies:
-                made = self.add_review_comment(
-                    pull, parent.path, parent.line, words, author, parent.side, parent
-                )
-                review.comments.append(made)
+            by = self.person(author, pull.author)
+            at = (pull.repository, pull.number)
+            commit = commit or pull.fork_point()[1]
+            review = self.world.write(Review, at, by, body, state=state, commit=commit)
+            pull.reviews.append(review)
+            review.comments += [
+                self.add_review_comment(pull, path, line, words, by)
+                for path, line, words in comments
+            ]
+            review.comments += [
+                self.add_review_comment(pull, to.path, to.line, words, by, to.side, to)
+                for to, words in replies
+            ]
             for made in review.comments:
                 made.review_id = review.id
             return review
 
+    def put_labels(self, issue: Issue, names: Iterable[str], by: Account) -> None:
+        have = {name.lower() for name in issue.labels}
+        for name in names:
+            key = name.lower()
+            label = issue.repository.labels.setdefault(key, Label(next(self.world.ids), name))
+            if key not in have:
+                issue.labels.append(label.name)
+                have.add(key)
+                self.world.note(issue, "labeled", by, label.name)
+
     def add_label(self, issue: Issue, label: str, by: str | None = None) -> None:
         """by: the repository's owner unless given."""
         with self.world.lock:
-            account = self.world.account(by) if by else issue.repository.owner
-            routes_issues.put_labels(self.world, issue, [label], account)
+            self.put_labels(issue, [label], self.person(by, issue.repository.owner))
 
     def remove_label(self, issue: Issue, label: str) -> None:
         with self.world.lock:
@@ -385,20 +431,15 @@ class Stage:
     ) -> CheckRun:
         """A check run that is over; one of `actions_app()` is a job with a log. suite: the same
         for all attempts of one check."""
-        run = CheckRun(next(self.world.ids), name, commit, app or self.actions_app(), {})
-        run.values |= routes_repository.completed(self.world.now(), conclusion)
-        run.values |= {"output": output or {}, "suite": suite or run.id}
-        run.steps = list(steps)
+        id, at = next(self.world.ids), self.world.now()
+        values = {"status": "completed", "conclusion": conclusion, "output": output or {}}
+        values |= {"started_at": at, "completed_at": at, "suite": suite or id}
+        run = CheckRun(id, name, commit, app or self.actions_app(), values, list(steps))
         if log:
             body = log.encode() if isinstance(log, str) else log
-            run.log = uploads.FILES + self.add_file(f"log-{run.id}", uploads.File(body))
+            run.log = uploads.FILES + self.add_file(f"log-{id}", uploads.File(body))
         self.repository(repository).check_runs.append(run)
         return run
-
-    def actions_app(self) -> App:
-        """GitHub Actions."""
-        known = (app for app in self.world.apps.values() if app.slug == "github-actions")
-        return next(known, None) or self.add_app("github-actions")
 
     def end_status(
         self, repository: str, commit: str, context: str, state: str, description: str = ""

@@ -1,12 +1,12 @@
-"""The state of the test GitHub: data, and the lookups that everything needs."""
+"""The state of the test GitHub: everything that exists, and the lookups that everything needs."""
 
 import secrets
 import string
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from random import randrange
 from typing import Any, TypeVar
@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from tests.parts.github_server.bare import BareRepository
 
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
+ALPHABET = string.ascii_letters + string.digits
 
 
 @dataclass
@@ -29,7 +30,10 @@ class Account:
 
 @dataclass
 class Token:
-    """A credential. `permissions` None: whatever the account may; `repositories` None: all."""
+    """A credential. `permissions` None: whatever the account may; `repositories` None: all.
+
+    scopes: of a classic token, as its answers name them.
+    """
 
     value: str
     account: Account
@@ -38,10 +42,6 @@ class Token:
     revoked: bool = False
     expires_at: datetime | None = None
     scopes: tuple[str, ...] | None = None
-    """Of a classic token, as its answers name them."""
-
-    def is_good(self, now: datetime) -> bool:
-        return not self.revoked and (self.expires_at is None or now < self.expires_at)
 
     @property
     def is_installation(self) -> bool:
@@ -50,7 +50,7 @@ class Token:
 
 @dataclass
 class HookDelivery:
-    """An attempt to deliver an event to a webhook. status_code: 0 where nobody answered."""
+    """An attempt to deliver an event to an App's webhook. status_code: 0 where nobody answered."""
 
     id: int
     guid: str
@@ -62,7 +62,12 @@ class HookDelivery:
 
 @dataclass
 class App:
-    """A GitHub App, installed once. The private key is PEM text."""
+    """A GitHub App. The private key is PEM text.
+
+    installations: of each owner, in small letters; the first that is asked for is
+        `installation_id`.
+    deliveries: of its webhook, oldest first.
+    """
 
     id: int
     slug: str
@@ -75,18 +80,8 @@ class App:
     client_id: str = ""
     events: tuple[str, ...] = ("issues", "issue_comment")
     installations: dict[str, int] = field(default_factory=dict)
-    """Of each owner, in small letters; the first that is asked for is `installation_id`."""
     suspended: bool = False
     deliveries: list[HookDelivery] = field(default_factory=list)
-    """Of its webhook, oldest first."""
-    hook: dict[str, str] = field(
-        default_factory=lambda: {
-            "url": "https://agent.example/webhook",
-            "content_type": "json",
-            "insecure_ssl": "0",
-            "secret": "hidden",
-        }
-    )
 
 
 @dataclass
@@ -101,8 +96,6 @@ class Reaction:
 class Label:
     id: int
     name: str
-    color: str = "ededed"
-    description: str | None = None
 
 
 @dataclass
@@ -118,6 +111,11 @@ class Text:
     repository: "Repository"
     reactions: list[Reaction] = field(default_factory=list)
     minimized: str = ""
+
+    @property
+    def issue(self) -> "Issue":
+        """The issue or pull request whose conversation it is part of."""
+        return self.repository.issues[self.number]
 
 
 @dataclass
@@ -167,6 +165,7 @@ class Pull:
     """What makes an issue a pull request. Tips are read from git while their branches live.
 
     refused_lines: paths and lines that no review comment is taken for, for a test to set.
+    teams: slugs of the teams whose review is asked for; `reviewers` are the people.
     """
 
     id: int
@@ -182,7 +181,6 @@ class Pull:
     refused_lines: set[tuple[str, int]] = field(default_factory=set)
     reviewers: list[Account] = field(default_factory=list)
     teams: list[str] = field(default_factory=list)
-    """Slugs of the teams whose review is asked for; `reviewers` are the people."""
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,6 @@ class IssueEvent:
     """What was done to an issue: "labeled", "unlabeled" (`words` is the label) or "renamed"
     (`words` are the old title and the new one)."""
 
-    id: int
     event: str
     account: Account
     at: datetime
@@ -199,7 +196,11 @@ class IssueEvent:
 
 @dataclass(kw_only=True)
 class Issue(Text):
-    """An issue, or a pull request when `pull` is there. Numbers are shared, as on GitHub."""
+    """An issue, or a pull request when `pull` is there. Numbers are shared, as on GitHub.
+
+    named_by: issues of other repositories that name it, and when; for a test to set.
+    milestone: a document, as GitHub has it.
+    """
 
     title: str
     state: str = "open"
@@ -214,24 +215,44 @@ class Issue(Text):
     last_edited_at: datetime | None = None
     events: list[IssueEvent] = field(default_factory=list)
     named_by: list[tuple["Issue", datetime]] = field(default_factory=list)
-    """Issues of other repositories that name it, and when; for a test to set."""
-    type: dict[str, Any] | None = None
     milestone: dict[str, Any] | None = None
-    """Documents, as GitHub has them."""
     pull: Pull | None = None
+
+    @property
+    def issue(self) -> "Issue":
+        return self
+
+    def tips(self) -> tuple[str, str]:
+        """Base and head of a pull request: the branches' tips now, or the last ones known."""
+        assert self.pull is not None
+        pull = self.pull
+        if self.state == "open":
+            pull.last_base = self.repository.git.tip(pull.base) or pull.last_base
+            pull.last_head = pull.head_repository.git.tip(pull.head) or pull.last_head
+            # Through this ref a fork's commits are reached in the repository itself.
+            git, name = self.repository.git, f"refs/pull/{self.number}/head"
+            if git.ref(name) != pull.last_head:
+                git.fetch(pull.head_repository.git, pull.last_head)
+                git.git("update-ref", name, pull.last_head)
+        return pull.last_base, pull.last_head
+
+    def fork_point(self) -> tuple[str, str]:
+        """Return the commit where the head left the base, and the head: the ends of the diff."""
+        base, head = self.tips()
+        return self.repository.git.merge_base(base, head) or base, head
 
 
 @dataclass
 class CheckRun:
+    """steps: of a job, names and how they ended. log: path of the job's log, where files lie."""
+
     id: int
     name: str
     head_sha: str
     app: App
     values: dict[str, Any]
     steps: list[tuple[str, str]] = field(default_factory=list)
-    """Of a job: names, and how they ended."""
     log: str | None = None
-    """Path of the job's log, where files lie."""
 
 
 @dataclass(frozen=True)
@@ -248,20 +269,22 @@ class Status:
 
 @dataclass
 class Repository:
-    """A repository; its content is in `git`. Flags are there for tests to set."""
+    """A repository; its content is in `git`. Flags are there for tests to set.
+
+    pusher: who has pushed last; None when that has been noted.
+    rules: pattern of branches, and the type of a rule that holds there ("creation", ...).
+    """
 
     id: int
     owner: Account
     name: str
     git: BareRepository
     private: bool
-    created_at: datetime
     default_branch: str = "main"
     archived: bool = False
     actions_may_create_pulls: bool = True
     parent: "Repository | None" = None
     pusher: Account | None = None
-    """Who has pushed last; None when that has been noted."""
     roles: dict[str, str] = field(default_factory=dict)
     associations: dict[str, str] = field(default_factory=dict)
     labels: dict[str, Label] = field(default_factory=dict)
@@ -269,9 +292,7 @@ class Repository:
     check_runs: list[CheckRun] = field(default_factory=list)
     statuses: list[Status] = field(default_factory=list)
     pushes: list[Push] = field(default_factory=list)
-    workflow_token_writes: bool = False
     rules: list[tuple[str, str]] = field(default_factory=list)
-    """Pattern of branches, and the type of a rule that holds there ("creation", ...)."""
 
     @property
     def full_name(self) -> str:
@@ -281,13 +302,13 @@ class Repository:
     def git_dir(self) -> Path:
         return self.git.path
 
-    def comments(self) -> Iterator[Comment]:
-        for issue in self.issues.values():
-            yield from issue.comments
+    @property
+    def pulls(self) -> list[Issue]:
+        return [issue for issue in self.issues.values() if issue.pull]
 
-    def review_comments(self) -> Iterator[ReviewComment]:
-        for issue in self.issues.values():
-            yield from issue.review_comments
+    def texts(self, kind: str) -> "chain[Any]":
+        """All "comments", "review_comments" or "reviews"."""
+        return chain.from_iterable(getattr(issue, kind) for issue in self.issues.values())
 
     def role_of(self, account: Account | None) -> str:
         """The account's role by itself, whatever its token may."""
@@ -301,7 +322,12 @@ TextKind = TypeVar("TextKind", bound=Text)
 
 
 class World:
-    """Everything that exists. Hold `lock` while reading or changing it."""
+    """Everything that exists. Hold `lock` while reading or changing it.
+
+    moved: the repositories that were renamed or transferred, by their earlier names.
+    teams: of each ORG/TEAM the logins, with "active" or "pending"; all in small letters.
+    files_host: host and port that uploads and logs lie on; the server's own when empty.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -310,15 +336,12 @@ class World:
         self.tokens: dict[str, Token] = {}
         self.repositories: dict[str, Repository] = {}
         self.moved: dict[str, Repository] = {}
-        """The repositories that were renamed or transferred, by their earlier names."""
         self.apps: dict[int, App] = {}
         self.teams: dict[str, dict[str, str]] = {}
-        """Of each ORG/TEAM the logins, with "active" or "pending"; all in small letters."""
         self.ids = count(randrange(1_000_001, 900_000_000, 100_000))
         self.clock_offset = timedelta()
         self.files: dict[str, Any] = {}
         self.files_host = ""
-        """Host and port that uploads and logs lie on; the server's own when empty."""
 
     def files_url(self, server_url: str) -> str:
         """The address of the host that uploads and logs lie on."""
@@ -327,6 +350,13 @@ class World:
     def now(self) -> datetime:
         """The server's clock, to the second as GitHub shows it."""
         return (datetime.now(UTC) + self.clock_offset).replace(microsecond=0)
+
+    def good_token(self, value: str) -> Token | None:
+        """The token of that value; None when it is unknown, revoked or expired."""
+        token = self.tokens.get(value)
+        if token is None or token.revoked:
+            return None
+        return token if token.expires_at is None or self.now() < token.expires_at else None
 
     def account(self, login: str, type: str | None = None) -> Account:
         """The account of that login (any case), made when it is new."""
@@ -337,10 +367,14 @@ class World:
             self.accounts[login.lower()] = known
         return known
 
+    def repository(self, full_name: str) -> Repository:
+        """Raises KeyError."""
+        return self.repositories[full_name.lower()]
+
     def write(
         self,
         kind: type[TextKind],
-        at: "tuple[Repository, int]",
+        at: tuple[Repository, int],
         author: Account,
         body: str | None,
         **values: Any,
@@ -352,22 +386,34 @@ class World:
     def note(self, issue: Issue, event: str, by: Account, *words: str) -> None:
         """Something was done to the issue now."""
         issue.updated_at = self.now()
-        issue.events.append(IssueEvent(next(self.ids), event, by, issue.updated_at, words))
+        issue.events.append(IssueEvent(event, by, issue.updated_at, words))
 
-    def repository(self, full_name: str) -> Repository:
-        """Raises KeyError."""
-        return self.repositories[full_name.lower()]
-
-
-ALPHABET = string.ascii_letters + string.digits
-
-
-def _random(length: int) -> str:
-    return "".join(secrets.choice(ALPHABET) for _ in range(length))
+    def note_pushes(self, repository: Repository) -> None:
+        """Remember the branches whose tips have changed since the last look."""
+        by, repository.pusher = repository.pusher or repository.owner, None
+        known = {push.branch: push.after for push in repository.pushes}
+        for name, (tip, _) in repository.git.refs("refs/heads/").items():
+            branch = name.removeprefix("refs/heads/")
+            before = known.get(branch)
+            if before == tip:
+                continue
+            kind = "branch_creation"
+            if before is not None:
+                kind = "push" if repository.git.merge_base(before, tip) == before else "force_push"
+            push = Push(next(self.ids), branch, before or "0" * 40, tip, self.now(), by, kind)
+            repository.pushes.append(push)
+            for issue in repository.pulls:
+                pull = issue.pull if issue.state == "open" else None
+                if pull and pull.head == branch and pull.head_repository is repository:
+                    issue.updated_at = push.at
 
 
 def new_token(prefix: str, long: bool = False) -> str:
-    """`prefix` is ghp_, gho_ or ghs_; long: the newer form, an id and a signed part."""
+    """`prefix` is ghp_ or ghs_; long: the newer form, an id and a signed part."""
+
+    def random(length: int) -> str:
+        return "".join(secrets.choice(ALPHABET) for _ in range(length))
+
     if not long:
-        return prefix + _random(36)
-    return f"{prefix}{secrets.randbelow(10**7)}_eyJ{_random(80)}.eyJ{_random(160)}.{_random(250)}"
+        return prefix + random(36)
+    return f"{prefix}{secrets.randbelow(10**7)}_eyJ{random(80)}.eyJ{random(160)}.{random(250)}"

@@ -1,0 +1,274 @@
+"""REST endpoints of accounts, repositories, checks, Apps and their tokens, webhooks and teams."""
+
+from datetime import timedelta
+from fnmatch import fnmatchcase
+from typing import Any
+
+from tests.parts.github_server import access, documents
+from tests.parts.github_server.documents import Document
+from tests.parts.github_server.exchange import Answer, ApiError, invalid, not_found
+from tests.parts.github_server.routes_git import revision
+from tests.parts.github_server.routing import Call, route
+from tests.parts.github_server.state import Account, App, CheckRun, Repository, Token, new_token
+
+# Accounts and repositories
+
+
+def _person(call: Call) -> Account:
+    account = call.world.accounts.get(call.at["username"].lower())
+    if account is None:
+        raise not_found()
+    return account
+
+
+route("GET /users/{username}")(_person)
+
+
+@route("GET ")
+def get_repository(call: Call) -> Document:
+    role = access.role(call.caller.token, call.repository)
+    document = documents.repository(call.site, call.repository)
+    return {**document, "permissions": documents.permission_flags(role)}
+
+
+@route("GET collaborators/{username}/permission")
+def get_permission(call: Call) -> Document:
+    if not call.has_role("write"):
+        raise ApiError(403, "Must have push access to view collaborator permission.")
+    account = _person(call)
+    role = call.repository.role_of(account)
+    # The old word knows four levels: triage counts as read, maintain as write.
+    coarse = {"triage": "read", "maintain": "write"}.get(role, role)
+    flags = {"permissions": documents.permission_flags(role), "role_name": role}
+    user = documents.account(call.site, account) | flags
+    return {"permission": coarse, "role_name": role, "user": user}
+
+
+@route("GET rules/branches/{branch}")
+def branch_rules(call: Call) -> list[Document]:
+    """The branch need not exist."""
+    source = {"ruleset_source_type": "Repository", "ruleset_id": 1}
+    return [
+        {"type": kind, "ruleset_source": call.repository.full_name, **source}
+        for pattern, kind in call.repository.rules
+        if fnmatchcase(call.at["branch"], pattern)
+    ]
+
+
+@route("GET actions/permissions/workflow")
+def workflow_permissions(call: Call) -> Document:
+    may = access.has_permission(call.token, "administration", "read")
+    if not may or not call.has_role("admin"):
+        raise ApiError(403, "Must have admin rights to Repository.")
+    return {
+        "default_workflow_permissions": "read",
+        "can_approve_pull_request_reviews": call.repository.actions_may_create_pulls,
+    }
+
+
+@route("GET /orgs/{org}/teams/{team_slug}/memberships/{username}")
+def get_membership(call: Call) -> Answer:
+    if not access.has_permission(call.token, "members", "read"):
+        raise ApiError(403, "Resource not accessible by integration")
+    team, login = f"{call.at['org']}/{call.at['team_slug']}".lower(), call.at["username"].lower()
+    state = call.world.teams.get(team, {}).get(login)
+    if state is None:
+        return Answer(404)  # without a body, as GitHub describes it
+    return Answer(200, {"role": "member", "state": state})
+
+
+# Checks
+
+
+@route("POST check-runs", "checks")
+def create_check_run(call: Call) -> CheckRun:
+    apps = {app.account.login: app for app in call.world.apps.values()}
+    app = apps.get(call.account.login)
+    if app is None:
+        raise ApiError(403, "You must authenticate via a GitHub App.")
+    head = call.repository.git.resolve(str(call.sent.get("head_sha", "")))
+    if head is None:
+        raise invalid("CheckRun", "head_sha")
+    done = {"status": "completed"} if "conclusion" in call.sent else {}
+    values = {**call.sent, **done}
+    run = CheckRun(next(call.world.ids), str(call.sent.get("name")), head, app, values)
+    call.repository.check_runs.append(run)
+    return run
+
+
+@route("GET commits/{ref}/check-runs")
+def list_check_runs(call: Call) -> Answer:
+    sha = revision(call.repository, call.at["ref"])
+    rows = [run for run in call.repository.check_runs if run.head_sha == sha]
+    shown, headers = call.page(rows)
+    return Answer(200, {"total_count": len(rows), "check_runs": shown}, headers)
+
+
+@route("GET check-runs/{check_run_id}/annotations", "checks")
+def list_annotations(call: Call) -> list[Document]:
+    run = call.pick(call.repository.check_runs, "check_run_id")
+    annotations = (run.values.get("output") or {}).get("annotations", ())
+    return [{"end_line": row["start_line"], "title": None, **row} for row in annotations]
+
+
+@route("GET commits/{ref}/statuses", "statuses")
+def list_statuses(call: Call) -> list[Any]:
+    sha = call.repository.git.resolve(call.at["ref"])
+    return [status for status in reversed(call.repository.statuses) if status.commit == sha]
+
+
+def _job(call: Call) -> CheckRun:
+    run: CheckRun = call.pick(call.repository.check_runs, "job_id")
+    if run.app.slug != "github-actions":
+        raise not_found()
+    return run
+
+
+@route("GET actions/jobs/{job_id}", "actions")
+def get_job(call: Call) -> Document:
+    run = _job(call)
+    steps = [
+        {"name": name, "status": "completed", "conclusion": conclusion, "number": number}
+        for number, (name, conclusion) in enumerate(run.steps, 1)
+    ]
+    named = {"id": run.id, "head_sha": run.head_sha, "workflow_name": "CI", "name": run.name}
+    return {**named, "steps": steps}
+
+
+@route("GET actions/jobs/{job_id}/logs", "actions")
+def get_job_log(call: Call) -> Answer:
+    """Redirect to the log, which is on another host for a minute."""
+    log = _job(call).log
+    if log is None:
+        raise not_found()
+    return Answer(302, None, {"Location": f"{call.world.files_url(call.site.server_url)}{log}"})
+
+
+# Apps, their installations and tokens
+
+route("GET /app")(lambda call: call.app)
+
+
+@route("POST /app-manifests/{code}/conversions")
+def convert_manifest(call: Call) -> Document:
+    """Each code is good once."""
+    app = call.world.manifest_codes.pop(call.at["code"], None)
+    if app is None:
+        raise not_found()
+    secrets = {
+        "client_id": app.client_id,
+        "client_secret": f"client-secret-{app.id}",
+        "webhook_secret": app.hook["secret"],
+        "pem": app.private_key,
+    }
+    return {**documents.app(call.site, app), **secrets}
+
+
+@route("GET /app/hook/config")
+def get_hook(call: Call) -> Document:
+    hidden = {"secret": "********"} if call.app.hook.get("secret") else {}
+    return {**call.app.hook, **hidden}
+
+
+@route("GET installation")
+def get_installation(call: Call) -> Document:
+    app, name = call.app, f"{call.at['owner']}/{call.at['repo']}".lower()
+    outside = app.repositories is not None and name not in app.repositories
+    if outside or name not in call.world.repositories:
+        raise not_found()
+    owner = call.world.repositories[name].owner
+    known, key = app.installations, owner.login.lower()
+    if key not in known:
+        known[key] = next(call.world.ids) if known else app.installation_id
+    return {
+        "id": known[key],
+        "account": owner,
+        "app_id": app.id,
+        "app_slug": app.slug,
+        "permissions": dict(app.permissions),
+        "events": app.events,
+        "suspended_at": call.world.now() if app.suspended else None,
+    }
+
+
+@route("POST /app/installations/{installation_id}/access_tokens")
+def create_installation_token(call: Call) -> Document:
+    """Good for an hour of the world's clock."""
+    app, id = call.app, call.number("installation_id")
+    owners = [owner for owner, installation in app.installations.items() if installation == id]
+    if not owners and id != app.installation_id:
+        raise not_found()
+    if app.suspended:
+        raise ApiError(403, "This installation has been suspended")
+    wanted = dict(call.sent.get("permissions") or app.permissions)
+    for name, level in wanted.items():
+        given = app.permissions.get(name, "none")
+        if access.LEVELS.index(level) > access.LEVELS.index(given):
+            raise ApiError(422, "The permissions requested are not granted to this installation.")
+    chosen = _chosen(call, app, owners)
+    names = app.repositories if chosen is None else _names(chosen)
+    expires, value = call.world.now() + timedelta(hours=1), new_token("ghs_", long=True)
+    call.world.tokens[value] = Token(value, app.account, wanted, names, expires_at=expires)
+    return {
+        "token": value,
+        "expires_at": expires,
+        "permissions": wanted,
+        "repository_selection": "all" if names is None else "selected",
+        **({} if chosen is None else {"repositories": chosen}),
+    }
+
+
+def _names(repositories: list[Repository]) -> frozenset[str]:
+    return frozenset(repository.full_name.lower() for repository in repositories)
+
+
+def _chosen(call: Call, app: App, owners: list[str]) -> list[Repository] | None:
+    """The repositories that the token is asked for; None for all of the installation."""
+    names = {str(name).lower() for name in call.sent.get("repositories", ())}
+    ids = set(call.sent.get("repository_ids", ()))
+    if not names and not ids:
+        return None
+    chosen = [
+        repository
+        for repository in call.world.repositories.values()
+        if (repository.name.lower() in names or repository.id in ids)
+        and (not owners or repository.owner.login.lower() in owners)
+    ]
+    outside = app.repositories is not None and not _names(chosen) <= app.repositories
+    if outside or len(chosen) < len(names | ids):
+        raise ApiError(
+            422,
+            "There is at least one repository that does not exist or is not accessible "
+            "to the parent installation.",
+        )
+    return chosen
+
+
+# Webhooks of an App and of a repository
+
+
+def _hooks(call: Call) -> list[Any]:
+    if not call.has_role("admin"):
+        raise not_found()
+    return call.repository.hooks
+
+
+route("GET hooks")(_hooks)
+
+
+def _add_delivery_routes(path: str, find: Any) -> None:
+    def show_page(call: Call) -> Answer:
+        """The newest first."""
+        return call.page_after(find(call).deliveries[::-1], "cursor")
+
+    def show(call: Call) -> Document:
+        delivery = call.pick(find(call).deliveries, "delivery_id")
+        document = documents.delivery(call.site, delivery)
+        return {**document, "request": {"payload": delivery.payload}}
+
+    route(f"GET {path}/deliveries")(show_page)
+    route(f"GET {path}/deliveries/{{delivery_id}}")(show)
+
+
+_add_delivery_routes("/app/hook", lambda call: call.app)
+_add_delivery_routes("hooks/{hook_id}", lambda call: call.pick(_hooks(call), "hook_id"))
