@@ -16,7 +16,6 @@ from sqlalchemy import URL
 
 from resolver.storage.database import parse_database_url
 from tests.parts.missing import summarize_missing
-from tests.scheduling import slow_first
 
 # Machines are noisy: how long an example takes says nothing about the code.
 _COMMON = settings(
@@ -64,16 +63,11 @@ PART_FIXTURES = {
 gc.disable()
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that use a fixture of a real part, so that `make check` can leave them out.
-
-    With several workers, the modules that have most of them come first.
-    """
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that use a fixture of a real part, so that `make check` can leave them out."""
     for item in items:
         if not PART_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("real_part")
-    if hasattr(config, "workerinput"):
-        items[:] = slow_first(items, lambda item: "real_part" in item.keywords)
     # What has been imported and collected stays to the end.
     gc.freeze()
     gc.enable()

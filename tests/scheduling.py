@@ -3,26 +3,28 @@
 A group's tests, or else a module's, go to one worker together: handed out one by one, each of the
 thousands of quick tests would cost a message and a look at all that were handed out before. Those
 that wait on containers, servers and browsers come first, so that a run ends with tests that take
-milliseconds, and no worker is left alone with a long one.
+milliseconds, and no worker is left alone with a long one. The longest of all are named here.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
 
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 
-
-class Collected(Protocol):
-    """A test as pytest has collected it."""
-
-    @property
-    def nodeid(self) -> str: ...
-
-
-Test = TypeVar("Test", bound=Collected)
+LONGEST = (
+    "action",  # builds an image first
+    "examples",
+    "test_fleet",
+    "tests/verification/suite/test_verdicts.py",
+    "test_crashes",
+    "mcp",
+    "images",
+    "isolation",
+    "tests/code_index/test_index.py",
+    "test_commands",
+)
+"""Groups and modules that take tens of seconds, in the order in which they start."""
 
 
 class ModuleScheduling(LoadGroupScheduling):
@@ -41,21 +43,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ModuleS
     return ModuleScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
 
 
+@pytest.hookimpl(trylast=True)  # xdist puts the groups behind the names before
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Order tests by how many of real parts their group or module has, most first, after `LONGEST`.
+
+    Those with the same number, and the tests of a module, keep their order.
+    """
+    if hasattr(config, "workerinput"):
+        slow = Counter(unit_of(item.nodeid) for item in items if "real_part" in item.keywords)
+        slow |= Counter({unit: 1_000_000 - place for place, unit in enumerate(LONGEST)})
+        items.sort(key=lambda item: -slow[unit_of(item.nodeid)])
+
+
 def unit_of(nodeid: str) -> str:
     """Return the group of a test, which xdist has put behind its id, or else its module."""
     is_in_group = nodeid.rfind("@") > nodeid.rfind("]")
-    return nodeid.rpartition("@")[2] if is_in_group else module_of(nodeid)
-
-
-def slow_first(tests: Iterable[Test], is_slow: Callable[[Test], bool]) -> list[Test]:
-    """Order tests by how many slow ones their module has, most first.
-
-    Modules with the same number, and the tests of a module, keep their order.
-    """
-    tests = list(tests)
-    slow = Counter(module_of(test.nodeid) for test in tests if is_slow(test))
-    return sorted(tests, key=lambda test: -slow[module_of(test.nodeid)])
-
-
-def module_of(nodeid: str) -> str:
-    return nodeid.partition("::")[0]
+    return nodeid.rpartition("@")[2] if is_in_group else nodeid.partition("::")[0]

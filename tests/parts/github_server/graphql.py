@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from graphql import (
     GraphQLError,
@@ -47,6 +47,7 @@ _EVENTS = {
     "renamed": "RenamedTitleEvent",
     "locked": "LockedEvent",
 }
+Row = TypeVar("Row")
 MOST_TEXT = 512_000
 """Longer text is cut."""
 
@@ -99,7 +100,8 @@ def graphql(world: World, caller: Caller, exchange: Exchange) -> Answer:
     return Answer(200, {"data": data, **({"errors": shown} if shown else {})})
 
 
-def connection(rows: list[Any], arguments: Fields) -> Fields:
+def connection(rows: list[Row], show: Callable[[Row], Fields], arguments: Fields) -> Fields:
+    """The rows of the page that was asked for."""
     start, end = int(arguments.get("after") or 0), len(rows)
     if arguments.get("last") is not None:
         end = int(arguments.get("before") or end)
@@ -112,11 +114,12 @@ def connection(rows: list[Any], arguments: Fields) -> Fields:
         "hasPreviousPage": start > 0,
         "startCursor": str(start),
     }
-    return {"totalCount": len(rows), "nodes": rows[start:end], "pageInfo": page}
+    nodes = [show(row) for row in rows[start:end]]
+    return {"totalCount": len(rows), "nodes": nodes, "pageInfo": page}
 
 
-def _connection(rows: Callable[[], list[Any]]) -> Callable[[Fields], Fields]:
-    return lambda arguments: connection(rows(), arguments)
+def _pages(rows: list[Row], show: Callable[[Row], Fields]) -> Callable[[Fields], Fields]:
+    return lambda arguments: connection(rows, show, arguments)
 
 
 def _account(account: Account) -> Fields:
@@ -189,7 +192,7 @@ class _Root:
             and issue.pull.head.startswith(words["head"])
             and issue.created_at >= since
         ]
-        return connection([self._issue(issue) for issue in reversed(found)], given)
+        return connection(found[::-1], self._issue, given)
 
     def _resolve_thread(self, given: Fields) -> Fields:
         """As GitHub has it: who may write, and of an App or Action only with both permissions."""
@@ -204,7 +207,7 @@ class _Root:
                     ):
                         raise TypedError("Resource not accessible by integration", "FORBIDDEN")
                     root.resolved = True
-                    return {"thread": self._thread(root.issue, root)}
+                    return {"thread": self._thread(root)}
         raise TypedError(f"Could not resolve to a node with the global id of '{id}'")
 
     def _text(self, given: Text) -> Fields:
@@ -237,9 +240,6 @@ class _Root:
             }
         return fields
 
-    def _texts(self, texts: Iterable[Text]) -> list[Fields]:
-        return [self._text(text) for text in texts]
-
     def _issue(self, issue: Issue) -> Fields:
         """An issue or a pull request."""
         return {
@@ -250,9 +250,9 @@ class _Root:
             "lastEditedAt": issue.last_edited_at,
             "issueType": None,
             "repository": {"nameWithOwner": issue.repository.full_name},
-            "labels": _connection(lambda: [{"name": name} for name in issue.labels]),
-            "assignees": _connection(lambda: [_account(who) for who in issue.assignees]),
-            "comments": _connection(lambda: self._texts(issue.comments)),
+            "labels": _pages(issue.labels, lambda name: {"name": name}),
+            "assignees": _pages(issue.assignees, _account),
+            "comments": _pages(issue.comments, self._text),
             "timelineItems": lambda given: {"nodes": self._timeline(issue, given)},
             "closedByPullRequestsReferences": lambda given: {"nodes": self._closers(issue, given)},
             **(self._pull(issue) if issue.pull else {}),
@@ -271,11 +271,9 @@ class _Root:
             "headRefOid": issue.tips()[1],
             "baseRefName": pull.base,
             "headRepository": {"nameWithOwner": pull.head_repository.full_name},
-            "reviewThreads": _connection(lambda: [self._thread(issue, root) for root in roots]),
-            "reviews": _connection(lambda: self._texts(issue.reviews)),
-            "closingIssuesReferences": _connection(
-                lambda: [self._issue(closed) for closed in closed_issues(issue)]
-            ),
+            "reviewThreads": _pages(roots, self._thread),
+            "reviews": _pages(issue.reviews, self._text),
+            "closingIssuesReferences": _pages(closed_issues(issue), self._issue),
         }
 
     def _closers(self, issue: Issue, given: Fields) -> list[Fields]:
@@ -287,9 +285,10 @@ class _Root:
             if given.get("includeClosedPrs") or other.state == "open" or other.pull.merged_at
         ]
 
-    def _thread(self, issue: Issue, root: ReviewComment) -> Fields:
+    def _thread(self, root: ReviewComment) -> Fields:
         """A conversation on lines, by its first comment. It is outdated when the lines around it
         have changed since."""
+        issue = root.issue
         base, head = issue.fork_point()
         outdated = issue.repository.git.patch(base, head, root.path) != root.diff_hunk
         comments = [c for c in issue.review_comments if root.id in (c.id, c.in_reply_to)]
@@ -302,7 +301,7 @@ class _Root:
             "startLine": None if outdated else root.start_line,
             "originalLine": root.line,
             "diffSide": root.side,
-            "comments": _connection(lambda: self._texts(comments)),
+            "comments": _pages(comments, self._text),
         }
 
     def _timeline(self, issue: Issue, given: Fields) -> list[Fields]:
