@@ -484,8 +484,9 @@ print(len(servers) > 0, [pid in closed for pid in servers],
 
 
 @every_kind
-def test_no_program_inside_can_write_on_the_wire(inside: Box, outside: Outside) -> None:
+def test_no_program_inside_can_write_on_the_wire(box: LetOut, outside: Outside) -> None:
     """A program looks for the descriptors of the connection to the host: it can't write on it."""
+    inside = box(let_out(outside.entry))
     forged = wire.tunnel_notice(
         wire.TunnelFrame("tunnel_open", 999_999, host="forged.example", port=443)
     )

@@ -38,13 +38,13 @@ def address() -> Iterator[str]:
     process.stdout.close()
 
 
-def give_servers(stage: Stage, mode: str = "good", url: str = "") -> None:
-    command = {
-        "command": sys.executable,
-        "args": [str(SCRIPT), mode, "stdio"],
-        "env": {"TOKEN": TOKEN},
-    }
-    servers: dict[str, object] = {"docs": command}
+def server(mode: str) -> dict[str, object]:
+    args = [str(SCRIPT), mode, "stdio"]
+    return {"command": sys.executable, "args": args, "env": {"TOKEN": TOKEN}}
+
+
+def give_servers(stage: Stage, url: str = "") -> None:
+    servers: dict[str, object] = {"docs": server("good")}
     if url:
         servers["web"] = {"url": url, "headers": {"Authorization": f"Bearer {HEADER}"}}
     stage.line.environment["RESOLVER_MCP_SERVERS"] = json.dumps(servers)
@@ -137,15 +137,18 @@ def test_a_change_of_the_settings_in_the_work_changes_no_server(stage: Stage) ->
 
 
 @pytest.mark.parametrize(
-    "mode", ["hostile", "garbage", "huge", "crash", "many", "asks", "odd-result"]
+    "modes", [("hostile", "garbage", "huge", "crash", "asks", "odd-result"), ("many",)]
 )
-def test_whatever_a_server_does_the_run_ends_well(stage: Stage, mode: str) -> None:
-    """An MCP server sends hidden text, garbage, huge results or crashes: the run finishes
-    within its limits."""
-    give_servers(stage, mode)
-    done = stage.play(tool_call("docs__add", {"a": 1, "b": 1}), FIX, finish())
+def test_whatever_servers_do_the_run_ends_well(stage: Stage, modes: tuple[str, ...]) -> None:
+    """MCP servers send hidden text, garbage, huge results or crash: the run finishes within its
+    limits."""
+    servers = {mode: server(mode) for mode in modes}
+    stage.line.environment["RESOLVER_MCP_SERVERS"] = json.dumps(servers)
+    calls = [tool_call(f"{mode}__add", {"a": 1, "b": 1}) for mode in modes]
+    done = stage.play(*calls, FIX, finish())
     assert done.exit_code == 0, done.stderr
     prompt = next(e for e in done.events if isinstance(e, SystemPrompt))
+    assert {tool.server for tool in prompt.mcp_tools} == set(modes), "each was heard"
     request = prompt.model_dump_json() + json.dumps(stage.endpoint.requests[0].body)
     assert not any(mark in request for mark in ("\u200b", "\\u200b", "\U000e0041", "\\udb40"))
     assert len(prompt.mcp_tools) <= 40
