@@ -19,7 +19,7 @@ from tests.parts.missing import summarize_missing
 
 # Machines are noisy: how long an example takes says nothing about the code.
 _COMMON = settings(
-    deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=40
+    deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True, max_examples=15
 )
 # The same examples each time: what decides about a change must not depend on luck.
 settings.register_profile("resolver", _COMMON, derandomize=True)
