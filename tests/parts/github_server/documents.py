@@ -18,7 +18,6 @@ from tests.parts.github_server.state import (
     App,
     CheckRun,
     Comment,
-    Hook,
     HookDelivery,
     Issue,
     Push,
@@ -77,10 +76,6 @@ def app(site: Site, given: App) -> Document:
         "permissions": dict(given.permissions),
         "events": given.events,
     }
-
-
-def hook(site: Site, given: Hook) -> Document:
-    return {"id": given.id, "active": True, "config": {"content_type": "json", "url": given.url}}
 
 
 def delivery(site: Site, given: HookDelivery) -> Document:
@@ -345,7 +340,6 @@ _DOCUMENTS: dict[type, Callable[[Site, Any], Document]] = {
     App: app,
     CheckRun: check_run,
     Comment: comment,
-    Hook: hook,
     HookDelivery: delivery,
     Issue: issue,
     Push: activity,

@@ -1,4 +1,4 @@
-"""REST endpoints of accounts, repositories, checks, Apps and their tokens, webhooks and teams."""
+"""REST endpoints of accounts, repositories, checks, Apps and their tokens, and teams."""
 
 from datetime import timedelta
 from fnmatch import fnmatchcase
@@ -149,27 +149,6 @@ def get_job_log(call: Call) -> Answer:
 route("GET /app")(lambda call: call.app)
 
 
-@route("POST /app-manifests/{code}/conversions")
-def convert_manifest(call: Call) -> Document:
-    """Each code is good once."""
-    app = call.world.manifest_codes.pop(call.at["code"], None)
-    if app is None:
-        raise not_found()
-    secrets = {
-        "client_id": app.client_id,
-        "client_secret": f"client-secret-{app.id}",
-        "webhook_secret": app.hook["secret"],
-        "pem": app.private_key,
-    }
-    return {**documents.app(call.site, app), **secrets}
-
-
-@route("GET /app/hook/config")
-def get_hook(call: Call) -> Document:
-    hidden = {"secret": "********"} if call.app.hook.get("secret") else {}
-    return {**call.app.hook, **hidden}
-
-
 @route("GET installation")
 def get_installation(call: Call) -> Document:
     app, name = call.app, f"{call.at['owner']}/{call.at['repo']}".lower()
@@ -244,31 +223,17 @@ def _chosen(call: Call, app: App, owners: list[str]) -> list[Repository] | None:
     return chosen
 
 
-# Webhooks of an App and of a repository
+# Deliveries to an App's webhook
 
 
-def _hooks(call: Call) -> list[Any]:
-    if not call.has_role("admin"):
-        raise not_found()
-    return call.repository.hooks
+@route("GET /app/hook/deliveries")
+def list_deliveries(call: Call) -> Answer:
+    """The newest first."""
+    return call.page_after(call.app.deliveries[::-1], "cursor")
 
 
-route("GET hooks")(_hooks)
-
-
-def _add_delivery_routes(path: str, find: Any) -> None:
-    def show_page(call: Call) -> Answer:
-        """The newest first."""
-        return call.page_after(find(call).deliveries[::-1], "cursor")
-
-    def show(call: Call) -> Document:
-        delivery = call.pick(find(call).deliveries, "delivery_id")
-        document = documents.delivery(call.site, delivery)
-        return {**document, "request": {"payload": delivery.payload}}
-
-    route(f"GET {path}/deliveries")(show_page)
-    route(f"GET {path}/deliveries/{{delivery_id}}")(show)
-
-
-_add_delivery_routes("/app/hook", lambda call: call.app)
-_add_delivery_routes("hooks/{hook_id}", lambda call: call.pick(_hooks(call), "hook_id"))
+@route("GET /app/hook/deliveries/{delivery_id}")
+def get_delivery(call: Call) -> Document:
+    delivery = call.pick(call.app.deliveries, "delivery_id")
+    document = documents.delivery(call.site, delivery)
+    return {**document, "request": {"payload": delivery.payload}}
