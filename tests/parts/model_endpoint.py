@@ -1,7 +1,8 @@
 """A model endpoint of the tests: the providers' protocols over a real socket, scripted.
 
-Speaks what the path of a request asks for, plain and streamed (`tests/parts/providers`), records
-every request, and misbehaves on demand. What it answers comes from `script` or `answer_with`.
+Speaks what the path of a request asks for (`tests/parts/providers`; OpenAI's and Anthropic's
+protocols streamed, too), records every request, and misbehaves on demand. What it answers comes from
+`script` or `answer_with`.
 """
 
 import dataclasses
@@ -21,8 +22,6 @@ from tests.parts.providers.answer import Answer, Request, ToolCall, Usage
 
 __all__ = ["Answer", "ModelEndpoint", "Request", "ToolCall", "Usage"]
 
-_STREAMED = "text/event-stream"
-_FRAMES = "application/vnd.amazon.eventstream"
 _TOKEN = {"access_token": "ya29.token-of-the-tests", "expires_in": 3600, "token_type": "Bearer"}
 
 
@@ -272,22 +271,19 @@ def encode(answer: Answer, request: Request) -> tuple[str, bytes]:
     if answer.body is not None:
         return answer.content_type, answer.body
     path = request.path.partition("?")[0]
-    streamed = bool(request.body.get("stream"))
+    protocol: Any = openai_chat
     if path.endswith(("/messages", "awPredict")):  # the second is Claude's at Vertex
-        protocol: Any = anthropic
+        protocol = anthropic
     elif path.endswith("/responses"):
         protocol = openai_responses
-    elif path.endswith(("/converse", "/converse-stream")):
-        protocol, streamed = bedrock, path.endswith("stream")
+    elif path.endswith("/converse"):
+        protocol = bedrock
     elif path.endswith("/api/chat"):
         protocol = ollama
-    elif path.endswith(("generateContent", "GenerateContent")):
-        protocol, streamed = gemini, "streamGenerateContent" in path
-    else:
-        protocol = openai_chat
-    if streamed:
-        types = {ollama: "application/x-ndjson", bedrock: _FRAMES}
-        return types.get(protocol, _STREAMED), protocol.stream(answer, request)
+    elif path.endswith("generateContent"):
+        protocol = gemini
+    if request.body.get("stream"):
+        return "text/event-stream", protocol.stream(answer, request)
     return answer.content_type, json.dumps(protocol.whole(answer, request)).encode()
 
 

@@ -1,9 +1,9 @@
-"""Gemini's generateContent and streamGenerateContent; calls have no ids there."""
+"""Gemini's generateContent; calls have no ids there."""
 
 import json
 from typing import Any
 
-from tests.parts.providers.answer import Answer, Request, Usage, arguments_text, events
+from tests.parts.providers.answer import Answer, Request, Usage, arguments_text
 
 _REASONS = {"length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
@@ -37,15 +37,3 @@ def whole(answer: Answer, request: Request) -> dict[str, Any]:
         "modelVersion": request.path.rpartition("/")[2].partition(":")[0],
         "responseId": "gen_1",
     }
-
-
-def stream(answer: Answer, request: Request) -> bytes:
-    """A part an event; the reason and the usage come with the last."""
-    body = whole(answer, request)
-    end = body["candidates"][0]
-    pieces = [
-        {"candidates": [{"index": 0, "content": {"role": "model", "parts": [part]}}]}
-        for part in end["content"]["parts"][:-1]
-    ]
-    last = {**end, "content": {"role": "model", "parts": end["content"]["parts"][-1:]}}
-    return events([*pieces, {**body, "candidates": [last]}])

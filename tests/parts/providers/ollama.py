@@ -1,4 +1,4 @@
-"""Ollama's /api/chat: one JSON object, or one a line; calls have no ids there."""
+"""Ollama's /api/chat: one JSON object; calls have no ids there."""
 
 import json
 from typing import Any
@@ -26,13 +26,3 @@ def whole(answer: Answer, request: Request) -> dict[str, Any]:
         "prompt_eval_count": usage.prompt,
         "eval_count": usage.completion,
     }
-
-
-def stream(answer: Answer, request: Request) -> bytes:
-    """The message first, then the end with the counts."""
-    body = whole(answer, request)
-    counts = ("prompt_eval_count", "eval_count", "done_reason")
-    first = {name: value for name, value in body.items() if name not in counts}
-    last = {**body, "message": {"role": "assistant", "content": ""}}
-    lines = ({**first, "done": False}, last)
-    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)

@@ -1,8 +1,8 @@
-"""OpenAI's Responses API, plain and streamed: a list of items instead of one message."""
+"""OpenAI's Responses API, a list of items instead of one message."""
 
 from typing import Any
 
-from tests.parts.providers.answer import Answer, Request, Usage, arguments_text, events
+from tests.parts.providers.answer import Answer, Request, Usage, arguments_text
 
 
 def _items(answer: Answer) -> list[dict[str, Any]]:
@@ -60,39 +60,3 @@ def whole(answer: Answer, request: Request) -> dict[str, Any]:
             "total_tokens": usage.prompt + usage.completion,
         },
     }
-
-
-def stream(answer: Answer, request: Request) -> bytes:
-    """Each item opened, its words or arguments as one delta, closed; then the whole response."""
-    body = whole(answer, request)
-    opening = {**body, "status": "in_progress", "output": [], "usage": None}
-    out: list[dict[str, Any]] = [{"type": "response.created", "response": opening}]
-    for index, item in enumerate(body["output"]):
-        at = {"output_index": index, "item_id": item["id"]}
-        out.append(
-            {
-                "type": "response.output_item.added",
-                "output_index": index,
-                "item": {**item, "status": "in_progress"}
-                | ({"arguments": ""} if item["type"] == "function_call" else {}),
-            }
-        )
-        match item["type"]:
-            case "message":
-                text = item["content"][0]["text"]
-                delta = {**at, "content_index": 0, "delta": text}
-                out.append({"type": "response.output_text.delta", **delta})
-            case "function_call":
-                given = item["arguments"]
-                out.append({"type": "response.function_call_arguments.delta", **at, "delta": given})
-                out.append(
-                    {"type": "response.function_call_arguments.done", **at, "arguments": given}
-                )
-            case _:
-                text = item["summary"][0]["text"]
-                delta = {**at, "summary_index": 0, "delta": text}
-                out.append({"type": "response.reasoning_summary_text.delta", **delta})
-        out.append({"type": "response.output_item.done", "output_index": index, "item": item})
-    end = "response.incomplete" if body["status"] == "incomplete" else "response.completed"
-    out.append({"type": end, "response": body})
-    return events([{**event, "sequence_number": n} for n, event in enumerate(out)], named=True)
