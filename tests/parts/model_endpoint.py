@@ -1,8 +1,8 @@
 """A model endpoint of the tests: the providers' protocols over a real socket, scripted.
 
 Speaks what the path of a request asks for (`tests/parts/providers`; OpenAI's and Anthropic's
-protocols streamed, too), records every request, and misbehaves on demand. What it answers comes from
-`script` or `answer_with`.
+protocols streamed, too), records every request, and misbehaves on demand. What it answers comes
+from `script` or `answer_with`.
 """
 
 import dataclasses

@@ -4,9 +4,9 @@ import os
 import re
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 # bytes or str: a file; (mode, content): also executables (100755) and symlinks (120000);
 # None: the file goes away.
@@ -59,34 +59,6 @@ SETTINGS = """[core]
 	allowAnySHA1InWant = true
 	allowFilter = true
 """
-
-
-@dataclass(frozen=True)
-class Signature:
-    name: str
-    email: str
-    date: datetime
-
-
-@dataclass(frozen=True)
-class CommitFacts:
-    sha: str
-    tree: str
-    parents: tuple[str, ...]
-    author: Signature
-    committer: Signature
-    message: str
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A tree entry; `size` is None for a folder."""
-
-    mode: str
-    kind: str
-    sha: str
-    size: int | None
-    path: str
 
 
 class BareRepository:
@@ -216,18 +188,23 @@ class BareRepository:
         self._kinds[sha] = "commit"
         return sha
 
-    def facts(self, sha: str) -> CommitFacts:
-        layout = "%H%x00%T%x00%P%x00%an%x00%ae%x00%at%x00%cn%x00%ce%x00%ct%x00%B"
+    def facts(self, sha: str) -> dict[str, Any]:
+        """What the API says of a commit in all its places."""
+        layout = "%T%x00%P%x00%an%x00%ae%x00%at%x00%cn%x00%ce%x00%ct%x00%B"
         raw = self._ask((sha,), "log", "-1", "--no-show-signature", f"--format={layout}", sha)
-        parts = raw.decode("utf-8", "replace").split("\0")
-        return CommitFacts(
-            sha=parts[0],
-            tree=parts[1],
-            parents=tuple(parts[2].split()),
-            author=Signature(parts[3], parts[4], datetime.fromtimestamp(int(parts[5]), UTC)),
-            committer=Signature(parts[6], parts[7], datetime.fromtimestamp(int(parts[8]), UTC)),
-            message=parts[9].rstrip("\n"),
+        tree, parents, *people, message = raw.decode("utf-8", "replace").split("\0")
+        author, committer = (
+            {"name": name, "email": email, "date": datetime.fromtimestamp(int(at), UTC)}
+            for name, email, at in (people[:3], people[3:])
         )
+        return {
+            "sha": sha,
+            "tree": {"sha": tree},
+            "parents": [{"sha": parent} for parent in parents.split()],
+            "author": author,
+            "committer": committer,
+            "message": message.rstrip("\n"),
+        }
 
     def between(self, base: str, head: str) -> list[str]:
         """Commits of `head` that `base` has not, oldest first."""
@@ -248,23 +225,26 @@ class BareRepository:
         hunks = re.search(r"^@@ ", body, re.MULTILINE)
         return body[hunks.start() :].rstrip("\n") if hunks else None
 
-    def entries(self, revision: str, path: str) -> list[Entry] | None:
+    def entries(self, revision: str, path: str) -> list[dict[str, Any]] | None:
         """The folder's entries, or the one file's; None when there is no such path."""
         path = path.strip("/")
         if path:
             own = self._ls_tree(revision, path)
-            if not own or own[0].kind != "tree":
+            if not own or own[0]["type"] != "dir":
                 return own or None
         return self._ls_tree(revision, f"{path}/" if path else "")
 
-    def _ls_tree(self, revision: str, path: str) -> list[Entry]:
+    def _ls_tree(self, revision: str, path: str) -> list[dict[str, Any]]:
         where = ("--", path) if path else ()
         raw = self._ask((revision,), "ls-tree", "-z", "--long", "--full-tree", revision, *where)
         found = []
         for row in raw.decode("utf-8", "replace").split("\0")[:-1]:
             facts, _, name = row.partition("\t")
             mode, kind, sha, size = facts.split()
-            found.append(Entry(mode, kind, sha, None if size == "-" else int(size), name))
+            type = "dir" if kind == "tree" else "symlink" if mode == "120000" else "file"
+            size_of = int(size) if size != "-" else 0
+            named = {"path": name, "name": name.rsplit("/", 1)[-1]}
+            found.append({**named, "sha": sha, "size": size_of, "type": type})
         return found
 
     def blob(self, sha: str) -> bytes:

@@ -10,7 +10,6 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from tests.parts.github_server.bare import CommitFacts, Entry
 from tests.parts.github_server.exchange import Site
 from tests.parts.github_server.state import (
     ROLES,
@@ -248,21 +247,15 @@ def review_comment(site: Site, given: ReviewComment) -> Document:
     return document
 
 
-def signatures(facts: CommitFacts) -> Document:
-    people = (("author", facts.author), ("committer", facts.committer))
-    return {role: {"name": who.name, "email": who.email, "date": who.date} for role, who in people}
-
-
 def commit(site: Site, repo: Repository, sha: str) -> Document:
     """A commit as lists show it."""
-    facts = repo.git.facts(sha)
-    api = repository_url(site, repo)
+    api, facts = repository_url(site, repo), repo.git.facts(sha)
     return {
-        "sha": sha,
-        "commit": {**signatures(facts), "message": facts.message, "tree": {"sha": facts.tree}},
+        "sha": facts.pop("sha"),
+        "parents": [{**row, "url": f"{api}/commits/{row['sha']}"} for row in facts.pop("parents")],
+        "commit": facts,
         "url": f"{api}/commits/{sha}",
         "html_url": f"{site.server_url}/{repo.full_name}/commit/{sha}",
-        "parents": [{"sha": parent, "url": f"{api}/commits/{parent}"} for parent in facts.parents],
     }
 
 
@@ -283,23 +276,15 @@ def activity(site: Site, push: Push) -> Document:
     }
 
 
-def content(site: Site, repo: Repository, revision: str, entry: Entry) -> Document:
+def content(site: Site, repo: Repository, revision: str, entry: Document) -> Document:
     """A file or folder as a listing shows it."""
-    is_folder = entry.kind == "tree"
-    return {
-        "name": entry.path.rsplit("/", 1)[-1],
-        "path": entry.path,
-        "sha": entry.sha,
-        "size": entry.size or 0,
-        "url": f"{repository_url(site, repo)}/contents/{quote(entry.path)}?ref={revision}",
-        "type": "dir" if is_folder else "symlink" if entry.mode == "120000" else "file",
-    }
+    url = f"{repository_url(site, repo)}/contents/{quote(entry['path'])}?ref={revision}"
+    return {**entry, "url": url}
 
 
-def content_file(site: Site, repo: Repository, revision: str, entry: Entry) -> Document:
+def content_file(site: Site, repo: Repository, revision: str, entry: Document) -> Document:
     """A file alone, with its bytes (up to a megabyte, as on GitHub)."""
-    raw = repo.git.blob(entry.sha)
-    document = content(site, repo, revision, entry)
+    raw, document = repo.git.blob(entry["sha"]), content(site, repo, revision, entry)
     if document["type"] == "symlink":
         return document | {"target": raw.decode("utf-8", "replace")}
     if len(raw) > 1 << 20:

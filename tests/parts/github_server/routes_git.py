@@ -107,7 +107,7 @@ def get_content(call: Call) -> Answer:
     entries = repository.git.entries(revision(repository, name), path)
     if entries is None:
         raise not_found()
-    if [entry.path for entry in entries] == [path]:
+    if [entry["path"] for entry in entries] == [path]:
         return Answer(200, documents.content_file(call.site, repository, name, entries[0]))
     return Answer(200, [documents.content(call.site, repository, name, row) for row in entries])
 
@@ -235,14 +235,7 @@ def get_git_commit(call: Call) -> Document:
 
 
 def _git_commit(repository: Repository, sha: str) -> Document:
-    facts = repository.git.facts(sha)
     raw = repository.git.text("cat-file", "commit", sha)
     signed = "\ngpgsig " in raw.partition("\n\n")[0]
-    return {
-        "sha": sha,
-        **documents.signatures(facts),
-        "message": facts.message,
-        "tree": {"sha": facts.tree},
-        "parents": [{"sha": parent} for parent in facts.parents],
-        "verification": {"verified": signed, "reason": "valid" if signed else "unsigned"},
-    }
+    verification = {"verified": signed, "reason": "valid" if signed else "unsigned"}
+    return {**repository.git.facts(sha), "verification": verification}
