@@ -92,6 +92,8 @@ def scenario(
         made.close()
 
 
+# The fence alone: test_executors.py; the log of a run that was taken over: storage/test_run_store.py.
+@pytest.mark.nightly
 def test_a_suspended_worker_writes_nothing_more(scenario: Scenario) -> None:
     scenario.server.start("--concurrency", "0")
     # a process of its own, which can be suspended and can replace its program
