@@ -92,7 +92,7 @@ def scenario(
         made.close()
 
 
-# The fence alone: test_executors.py; the log of a run that was taken over: storage/test_run_store.py.
+# By day the fence alone, in test_executors.py, and a log that was taken over, in test_run_store.py.
 @pytest.mark.nightly
 def test_a_suspended_worker_writes_nothing_more(scenario: Scenario) -> None:
     scenario.server.start("--concurrency", "0")
