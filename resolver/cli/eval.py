@@ -76,11 +76,6 @@ def history(
         repository = repository_settings(clone.read_trusted(REPOSITORY_FILE))
         settings = load_settings(options | NEEDS_DOCKER, environment, repository)
         image = requested_image(settings.image, clone.read_trusted)
-        if not isinstance(image, str):
-            raise UsageError(
-                f"the image is built from {image.dockerfile}, and a task must name one",
-                "build the image, push it to a registry, and name it with --image",
-            )
         suite.mkdir(parents=True, exist_ok=True)
         fixes = with_tests(clone.git, find_past_fixes(clone.git, clone.base))
         maker = TaskMaker(settings, host, owner_name(path.resolve()), clone, image, suite)

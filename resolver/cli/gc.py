@@ -26,8 +26,7 @@ from resolver.runtime.toolbox import Toolbox
     type=click.FloatRange(min=0),
     default=KEPT.days,
     show_default=True,
-    help="Days after which built and prepared images, and toolboxes of other versions, are "
-    "removed.",
+    help="Days after which prepared images, and toolboxes of other versions, are removed.",
 )
 @click.pass_obj
 def command(environment: Mapping[str, str], /, older_than: float) -> int:

@@ -1,7 +1,7 @@
 """Validation of the image references that a repository may give.
 
 One container engine serves several repositories. The images on it that were not pulled from a
-registry (prepared environments, built images) each belong to one repository and may contain its
+registry (prepared environments) each belong to one repository and may contain its
 source, so a repository may name images of registries only.
 Grammar: https://pkg.go.dev/github.com/distribution/reference
 """
@@ -13,13 +13,10 @@ from typing import Any, Final
 from resolver.errors import UsageError
 
 DEVCONTAINER: Final = "devcontainer"
-DOCKERFILE: Final = "dockerfile:"
-"""Special values of the setting `image`: `devcontainer`, and the prefix of `dockerfile:PATH`."""
+"""Value of the setting `image` for the image that the devcontainer names."""
 
-BUILT_PREFIX: Final = "resolver-built"
 PREPARED_PREFIX: Final = "resolver-prepared"
-_RESERVED_PREFIXES: Final = (BUILT_PREFIX, PREPARED_PREFIX)
-"""Name prefixes of the images that Resolver creates on an engine."""
+"""Name prefix of the images that Resolver creates on an engine."""
 
 _COMPONENT: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _DOMAIN: Final = r"[A-Za-z0-9][A-Za-z0-9.-]*(?::[0-9]+)?"
@@ -40,13 +37,13 @@ _NEXT_STEP: Final = (
 def check_repository_image(value: Any, source: str) -> Any:
     """Return the setting `image` of a repository's settings file, validated.
 
-    `devcontainer` and `dockerfile:PATH` are returned unchanged, any other string is parsed as a
-    registry reference. A value of another type is returned unchanged too: the settings model
-    refuses it. `source` names the source of the value in the error.
+    `devcontainer` is returned unchanged, any other string is parsed as a registry reference. A
+    value of another type is returned unchanged too: the settings model refuses it. `source` names
+    the source of the value in the error.
 
     Raises UsageError.
     """
-    if not isinstance(value, str) or value == DEVCONTAINER or value.startswith(DOCKERFILE):
+    if not isinstance(value, str) or value == DEVCONTAINER:
         return value
     return parse_registry_reference(value, f"{source},")
 
@@ -70,7 +67,7 @@ def parse_registry_reference(text: str, source: str) -> str:
     match = _REFERENCE.fullmatch(reference) if len(reference) <= _MAX_REFERENCE_LENGTH else None
     if match is None:
         raise UsageError(f"{source}: {reference[:80]!r} is not the name of an image", _NEXT_STEP)
-    if match["name"].rpartition("/")[2].startswith(_RESERVED_PREFIXES):
+    if match["name"].rpartition("/")[2].startswith(PREPARED_PREFIX):
         raise UsageError(
             f"{source} names {reference[:80]!r}, and images of that name are made by Resolver on "
             "the engine for one repository each",

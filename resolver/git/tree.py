@@ -3,8 +3,6 @@
 Differences are read in git's raw format (`diff-tree --raw -z`, `ls-tree -z`); the text of a diff is
 never parsed: https://git-scm.com/docs/diff-format. Paths are bytes, as in git; `quote` makes them
 readable. Symlinks are resolved within the tree, without a file system.
-
-The container engine builds an image from a commit, which is streamed as a tar.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.git import HostGit
 from resolver.models.run import FileChange, Patch
@@ -274,31 +271,6 @@ def escaping_symlinks(links: Mapping[bytes, bytes]) -> set[tuple[bytes, bytes]]:
     return {
         (link, target) for link, target in links.items() if resolve_symlink(links, link) is None
     }
-
-
-MAX_CONTEXT_BYTES = 1 << 30
-"""Maximum size of a context, in bytes of content."""
-
-
-def context_tar(git: HostGit, commit: str, dockerfile: str) -> Iterator[bytes]:
-    """Yield a tar of the files of a commit, with any `.dockerignore` as a file like others.
-
-    Raises WorkspaceError if there is no Dockerfile, or the files have more than MAX_CONTEXT_BYTES.
-    """
-    entries = {e.path: e for e in read_tree(git, commit) if e.mode != GITLINK}
-    found = entries.get(encode_path(dockerfile))
-    if found is None or found.mode == SYMLINK:
-        raise WorkspaceError(f"there is no {dockerfile} to build from", "correct the path")
-    sizes = read_sizes(git, (entry.id for entry in entries.values()))
-    if sum(sizes[entry.id] for entry in entries.values()) > MAX_CONTEXT_BYTES:
-        raise WorkspaceError(
-            f"the build's context has more than {MAX_CONTEXT_BYTES:,} bytes",
-            "name a prebuilt image instead",
-        )
-    with temporary_directory() as folder:
-        args = ("archive", "--format=tar", f"--output={folder}/context.tar", commit)
-        git.run(*args, settings=[("tar.umask", "0022")])
-        yield from read_chunks(folder / "context.tar")
 
 
 def read_chunks(path: Path) -> Iterator[bytes]:

@@ -30,7 +30,6 @@ from resolver.git.tree import (
     GITLINK,
     SYMLINK,
     TreeEntry,
-    context_tar,
     decode_path,
     encode_path,
     read_blobs,
@@ -176,10 +175,6 @@ class Workspace:
     def identity(self) -> str:
         """The name that distinguishes the repository from all others; see `repository_identity`."""
         return repository_identity(self.source)
-
-    def context(self, dockerfile: str) -> Iterator[bytes]:
-        """Yield the files of the base as the context of an image build; see `context_tar`."""
-        return context_tar(self.git, self.base, dockerfile)
 
     def receive(
         self, bundle: Path | None, commit: str, tree: str, limit: int = DIFF_LIMIT

@@ -5,6 +5,7 @@ import os
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import docker
@@ -16,16 +17,14 @@ from resolver.git.workspace import Workspace
 from resolver.runs.wiring.sandbox import RunHost, open_environment
 from resolver.runtime.environment.environment import (
     Environment,
-    EnvironmentOptions,
-    SetupRepository,
-    choose_environment,
     derive_environment_key,
+    find_environment,
 )
 from resolver.runtime.environment.images import (
     MAX_PREPARED_IMAGES,
     PREPARED_LABEL,
     REPOSITORY_LABEL,
-    BuildSource,
+    remove_old_images,
     remove_older_environments,
 )
 from resolver.runtime.environment.plan import SetupPlan
@@ -34,7 +33,6 @@ from tests.parts.runs import git, make_checkout
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("images")]
 
 BASE = "resolver-test/busybox:latest"
-FILES = {".agents/setup.sh": b"sh scripts/dep.sh\n"}
 
 
 @dataclass
@@ -82,9 +80,7 @@ def shelf(engine: docker.DockerClient, busybox_image: str) -> Iterator[Shelf]:
         engine.images.remove(name, force=True)
 
 
-def repository(identity: str, tree: str = "t1") -> SetupRepository:
-    source = BuildSource(FILES.get, lambda *_: iter(()), lambda: tree)
-    return SetupRepository(identity, source, lambda: tree)
+PLAN = SetupPlan(".agents/setup.sh", ". ./.agents/setup.sh")
 
 
 @pytest.fixture
@@ -95,16 +91,15 @@ def identity() -> str:
 def test_an_environment_belongs_to_one_repository_and_tree(
     engine: docker.DockerClient, shelf: Shelf, identity: str
 ) -> None:
-    def choose(given: SetupRepository) -> Environment:
-        return choose_environment(EnvironmentOptions(BASE), given, lambda: engine)
+    def choose(repository: str, tree: str = "t1") -> Environment:
+        return find_environment(engine, BASE, PLAN, repository, tree)
 
-    first = choose(repository(identity))
+    first = choose(identity)
     assert (first.image, first.is_prepared) == (engine.images.get(BASE).id, False)
     kept = shelf.keep(first)
-    again = choose(repository(identity))
+    again = choose(identity)
     assert (again.image, again.is_prepared) == (kept, True)
-    for other in (repository(f"{identity}x"), repository(identity, "t2")):
-        found = choose(other)
+    for found in (choose(f"{identity}x"), choose(identity, "t2")):
         assert (found.image, found.is_prepared) == (first.image, False)
         assert found.key != first.key
 
@@ -112,26 +107,24 @@ def test_an_environment_belongs_to_one_repository_and_tree(
 def test_an_image_that_only_has_the_name_is_not_started_from(
     engine: docker.DockerClient, shelf: Shelf, identity: str
 ) -> None:
-    given = repository(identity)
-    first = choose_environment(EnvironmentOptions(BASE), given, lambda: engine)
+    first = find_environment(engine, BASE, PLAN, identity, "t1")
     other = replace(first, key=hashlib.sha256(b"other").hexdigest())
     shelf.keep(other, key=first.key)
-    found = choose_environment(EnvironmentOptions(BASE), given, lambda: engine)
+    found = find_environment(engine, BASE, PLAN, identity, "t1")
     assert (found.image, found.is_prepared) == (first.image, False)
     kept = shelf.keep(first)
-    assert choose_environment(EnvironmentOptions(BASE), given, lambda: engine).image == kept
+    assert find_environment(engine, BASE, PLAN, identity, "t1").image == kept
 
 
 def test_the_setup_s_script_and_its_image_are_part_of_the_key() -> None:
-    plan = SetupPlan(".agents/setup.sh", ". ./.agents/setup.sh")
     keys = {
-        derive_environment_key(plan, "i", "r", "t"),
-        derive_environment_key(plan, "j", "r", "t"),
-        derive_environment_key(plan, "i", "s", "t"),
-        derive_environment_key(plan, "i", "r", "u"),
-        derive_environment_key(replace(plan, script="make deps"), "i", "r", "t"),
-        derive_environment_key(replace(plan, source="other"), "i", "r", "t"),
-        derive_environment_key(plan, "ir", "", "t"),
+        derive_environment_key(PLAN, "i", "r", "t"),
+        derive_environment_key(PLAN, "j", "r", "t"),
+        derive_environment_key(PLAN, "i", "s", "t"),
+        derive_environment_key(PLAN, "i", "r", "u"),
+        derive_environment_key(replace(PLAN, script="make deps"), "i", "r", "t"),
+        derive_environment_key(replace(PLAN, source="other"), "i", "r", "t"),
+        derive_environment_key(PLAN, "ir", "", "t"),
     }
     assert len(keys) == 7
 
@@ -149,6 +142,9 @@ def test_only_old_environments_of_the_repository_are_removed(
     remove_older_environments(engine, owner)
     stay = [f"{PREPARED_PREFIX}:{owner}-{number}" for number in range(2, MAX_PREPARED_IMAGES + 1)]
     assert shelf.names_now() == [f"{PREPARED_PREFIX}:{other}-0", *stay]
+    later = datetime.now(UTC) + timedelta(hours=1)
+    assert not set(stay) & set(remove_old_images(engine, later, timedelta(days=1)))
+    assert set(stay) <= set(remove_old_images(engine, later, timedelta(minutes=59)))
 
 
 def test_the_tree_is_the_one_that_the_setup_is_run_in_not_the_default_branch_s(

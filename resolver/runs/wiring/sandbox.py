@@ -6,13 +6,12 @@ The tokens are a given one, or those of a GitHub App, which are issued for one r
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import closing
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Protocol, runtime_checkable
-
-from docker import DockerClient
 
 from resolver.config.settings import Settings
 from resolver.errors import UsageError
@@ -25,13 +24,8 @@ from resolver.runtime.client import OnOutput
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.egress import EgressPolicy, system_resolve
 from resolver.runtime.engine import connect_engine, engine_answers, remove_leftovers
-from resolver.runtime.environment.environment import (
-    Environment,
-    EnvironmentOptions,
-    SetupRepository,
-    choose_environment,
-)
-from resolver.runtime.environment.images import BUILD_SECONDS, BuildSource
+from resolver.runtime.environment.environment import Environment, find_environment
+from resolver.runtime.environment.images import requested_image
 from resolver.runtime.environment.plan import find_setup
 from resolver.runtime.environment.survey import find_standard_setup
 from resolver.runtime.local import LocalMachine
@@ -210,31 +204,22 @@ def open_environment(
         request: the set-up executes unmerged code there, and no later run may start with files
         that it left.
     """
-    standard = find_standard_setup(workspace.read_trusted, partial(_is_reachable, settings))
+    trusted = workspace.trusted
+    plan = find_setup(trusted.read, settings.setup)
+    standard = find_standard_setup(trusted.read, partial(_is_reachable, settings))
     suggested = standard.plan if standard else None
     if kind == "local":  # the usual installation would change this machine's own programs
-        plan = find_setup(workspace.read_trusted, settings.setup)
         return Environment("", plan, suggested=None if plan else suggested)
-    environment_options = EnvironmentOptions(
-        settings.image,
-        settings.setup,
-        standard.plan if standard and not standard.missing else None,
-        settings.build_images,
-        keep and not workspace.is_unmerged,
-    )
-    trusted = workspace.trusted
-    repository = SetupRepository(
-        workspace.identity,
-        BuildSource(trusted.read, trusted.context, lambda: trusted.tree(trusted.base)),
-        lambda: workspace.tree(workspace.base),
-    )
-
-    def engine() -> DockerClient:
-        return connect_engine(engine_environment(settings, host.environment), BUILD_SECONDS)
-
-    connect = engine if kind == "docker" else None
-    chosen = choose_environment(environment_options, repository, connect)
-    return chosen if chosen.plan else replace(chosen, suggested=suggested)
+    if standard and not standard.missing:
+        plan = plan or standard.plan
+    image = requested_image(settings.image, trusted.read)
+    if plan is None:
+        return Environment(image, suggested=suggested)
+    if not keep or workspace.is_unmerged:
+        return Environment(image, plan)
+    with closing(connect_engine(engine_environment(settings, host.environment))) as client:
+        tree = workspace.tree(workspace.base)
+        return find_environment(client, image, plan, workspace.identity, tree)
 
 
 def _is_reachable(settings: Settings, host: str) -> bool:

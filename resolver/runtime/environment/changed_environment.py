@@ -65,11 +65,11 @@ def environment_of_change(
     kinds = {path: dependency_kind(path, before, after) for path in changed}
     installed = {path for path, kind in kinds.items() if kind == "installed"} | altered_setup
     resolved = {path for path, kind in kinds.items() if kind == "resolved"}
-    altered_image = {path for path in changed if path == environment.dockerfile}
+    altered_image = set[str]()
     if environment.image and image == DEVCONTAINER and not _has_same_image(image, before, after):
-        altered_image |= set(FILES).intersection(changed)
+        altered_image = set(FILES).intersection(changed)
     paths = tuple(sorted({*installed, *resolved, *altered_image}))
-    if altered_image or (installed and environment.dockerfile):
+    if altered_image:
         return UnpreparedEnvironment(paths=paths, cause="image")
     if installed and plan is None:
         return UnpreparedEnvironment(paths=paths, cause="no_setup")

@@ -5,8 +5,6 @@ that was set up can be saved as an image for later runs.
 """
 
 import time
-from collections.abc import Callable
-from contextlib import closing
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,7 +12,6 @@ from docker import DockerClient
 
 from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.config.templates import render
-from resolver.errors import UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ObservationBase, Source
@@ -25,16 +22,12 @@ from resolver.runtime.engine import image_settings
 from resolver.runtime.environment.images import (
     PREPARED_LABEL,
     REPOSITORY_LABEL,
-    Build,
-    BuildSource,
-    build_image,
     derive_key,
     find_kept_image,
     image_id,
     remove_older_environments,
-    requested_image,
 )
-from resolver.runtime.environment.plan import SetupPlan, find_setup
+from resolver.runtime.environment.plan import SetupPlan
 from resolver.runtime.runtime import Runtime
 
 SCRIPT: Final = "setup.sh"
@@ -179,39 +172,6 @@ def _conclude_cut_off(stream: EventStream, state: State) -> None:
 
 
 @dataclass(frozen=True)
-class SetupRepository:
-    """The repository as the choice of the environment sees it.
-
-    identity: distinguishes it from all other repositories that use the engine.
-    trusted: the commit that describes the environment.
-    base_tree: returns the object id of the tree in which the set-up runs. It is called only if the
-        result depends on it.
-    """
-
-    identity: str
-    trusted: BuildSource
-    base_tree: Callable[[], str]
-
-
-@dataclass(frozen=True)
-class EnvironmentOptions:
-    """The settings for the environment.
-
-    image: an image's name, `devcontainer` or `dockerfile:PATH`.
-    setup: bash; None if the setting is unset.
-    standard: the set-up to use if the repository describes none; None for none.
-    builds: True if an image may be built.
-    keep: True if a prepared environment is to be kept.
-    """
-
-    image: str
-    setup: str | None = None
-    standard: SetupPlan | None = None
-    builds: bool = False
-    keep: bool = True
-
-
-@dataclass(frozen=True)
 class Environment:
     """The environment of a run.
 
@@ -221,7 +181,6 @@ class Environment:
     repository: digest of the repository that it belongs to.
     is_prepared: True if `image` is a kept environment, so that the set-up need not run.
     source_image: the image that a kept environment was made from; None if it is `image`.
-    dockerfile: path of the repository's Dockerfile that the image is built from; None for none.
     suggested: the usual set-up of such a project, which is not executed; None for none.
     """
 
@@ -231,57 +190,32 @@ class Environment:
     repository: str | None = None
     is_prepared: bool = False
     source_image: str | None = None
-    dockerfile: str | None = None
     suggested: SetupPlan | None = None
 
 
-def choose_environment(
-    options: EnvironmentOptions,
-    repository: SetupRepository,
-    engine: Callable[[], DockerClient] | None,
+def find_environment(
+    client: DockerClient, image: str, plan: SetupPlan, repository: str, tree: str
 ) -> Environment:
-    """Choose the environment, and build or pull what is missing.
+    """Return the environment that the plan makes of an image: a kept one if there is one.
 
-    engine: connects to the engine; called only if an image is built or kept. None if the sandbox is
-        not a container of an engine that can be reached from here.
-    Raises UsageError, and SandboxError if the image can't be built or pulled.
+    repository: distinguishes it from all other repositories that use the engine.
+    tree: object id of the tree that is checked out while the set-up runs.
+    Raises SandboxError if the image can't be pulled.
     """
-    plan = find_setup(repository.trusted.read, options.setup) or options.standard
-    requested = requested_image(options.image, repository.trusted.read)
-    if engine is None:
-        if isinstance(requested, Build):
-            raise UsageError(
-                f"an image is built from {requested.dockerfile} only by a Docker engine",
-                "set RESOLVER_RUNTIME=docker, or name an image",
-            )
-        return Environment(requested, plan)
-    if isinstance(requested, Build):
-        _require_build_permission(requested, options)
-    keep = plan is not None and options.keep
-    if not keep and not isinstance(requested, Build):
-        return Environment(requested, plan)
-    repository_key = derive_key("repository", repository.identity)
-    dockerfile = requested.dockerfile if isinstance(requested, Build) else None
-    with closing(engine()) as client:
-        if isinstance(requested, Build):
-            image = build_image(client, requested, repository_key, repository.trusted)
-        else:
-            image_settings(client, requested)  # pull it, so that it has an id
-            image = image_id(client, requested)
-        if plan is None or not options.keep:
-            return Environment(image, plan, dockerfile=dockerfile)
-        key = derive_environment_key(plan, image, repository_key, repository.base_tree())
-        prepared_image = find_kept_image(client, f"{PREPARED_PREFIX}:{key}", PREPARED_LABEL, key)
-        if prepared_image is None:
-            remove_older_environments(client, repository_key)
+    repository_key = derive_key("repository", repository)
+    image_settings(client, image)  # pull it, so that it has an id
+    source_image = image_id(client, image)
+    key = derive_environment_key(plan, source_image, repository_key, tree)
+    prepared_image = find_kept_image(client, f"{PREPARED_PREFIX}:{key}", PREPARED_LABEL, key)
+    if prepared_image is None:
+        remove_older_environments(client, repository_key)
     return Environment(
-        prepared_image or image,
+        prepared_image or source_image,
         plan,
         key,
         repository_key,
         is_prepared=prepared_image is not None,
-        source_image=image,
-        dockerfile=dockerfile,
+        source_image=source_image,
     )
 
 
@@ -330,12 +264,3 @@ def set_up(
     duration = round(time.monotonic() - started, 3)
     stream.add(StageCompleted(stage="setup", detail=detail, seconds=duration))
     return prepared
-
-
-def _require_build_permission(build: Build, options: EnvironmentOptions) -> None:
-    if not options.builds:
-        raise UsageError(
-            f"the image is to be built from {build.dockerfile}, and building is not allowed",
-            "a build runs the repository's own commands with the engine's network: "
-            "allow it with `RESOLVER_BUILD_IMAGES=true`, or name an image",
-        )
