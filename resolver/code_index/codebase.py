@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from resolver.code_index.answers import CodeExcerpt, Entity, SourceFile, TermResult, WalkResult
-from resolver.code_index.graph import MAX_FOLDER_DEPTH, ROOT, Graph, split_lines
+from resolver.code_index.graph import MAX_FOLDER_DEPTH, ROOT, Graph, split_source
 
 MAX_LINES = 200
 """Maximum number of lines of code in the answer for one term."""
@@ -39,7 +39,7 @@ class CodeBase:
         for entity in sorted(self._graph.entities.values(), key=lambda e: (e.start, -e.end)):
             if entity.name:
                 self._entities_by_file[entity.path].append(entity)
-        self._lines = lru_cache(maxsize=4)(lambda path: split_lines(texts[path]))
+        self._lines = lru_cache(maxsize=4)(lambda path: split_source(texts[path]))
 
     def search(self, terms: Sequence[str], path_prefix: str) -> list[TermResult]:
         """Return what was found for each term (a name, an id, PATH:LINE, words) in the folder or

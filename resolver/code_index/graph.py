@@ -39,7 +39,7 @@ class Graph:
         self._by_name: dict[str, list[Entity]] = defaultdict(list)
         ids: dict[str, list[str]] = {}
         for path, text in sorted(texts.items()):
-            lines = split_lines(text)
+            lines = split_source(text)
             self.entities[path] = Entity(path, path, None, "file", end=max(1, len(lines)))
             self._add_edge(self._add_folder(posixpath.dirname(path)), path, "contains")
             ids[path] = self._add_definitions(path, lines, sources.get(path, SourceFile()))
@@ -135,7 +135,7 @@ class Graph:
             self._add_edge(start, entity.id, kind, guessed)
 
 
-def split_lines(text: bytes) -> list[str]:
+def split_source(text: bytes) -> list[str]:
     """Return the lines of a file, each of limited length; there is none after its last newline."""
     lines = text.decode("utf-8", "replace").removesuffix("\n").split("\n") if text else []
     return [line[:_MAX_LINE_CHARACTERS].rstrip("\r") for line in lines]

@@ -159,18 +159,6 @@ def test_a_history_without_a_usable_fix_says_why(
     assert "not usable, it changes only tests" in shown.err
 
 
-def test_an_image_that_is_built_is_refused(
-    tmp_path: Path, environment: dict[str, str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = {
-        "Dockerfile": "FROM scratch\n",
-        ".github/resolver.yml": "image: dockerfile:Dockerfile\n",
-    }
-    repository = make_checkout(tmp_path / "r", files)
-    assert run(example(HISTORY, repository, tmp_path / "suite"), environment) == 2
-    assert "push it to a registry" in capsys.readouterr().err
-
-
 @pytest.fixture
 def write_harbor(tmp_path: Path, environment: dict[str, str]) -> Callable[[str], Path]:
     def write(text: str) -> Path:

@@ -20,7 +20,6 @@ DIGEST = "sha256:" + "395f0d19" * 8
 OWN = (
     f"{PREPARED_PREFIX}:{'a' * 64}",
     PREPARED_PREFIX,
-    "resolver-built:1",
     f"library/{PREPARED_PREFIX}:1",
     f"docker.io/library/{PREPARED_PREFIX}:1",
     f"docker.io/{PREPARED_PREFIX}",
