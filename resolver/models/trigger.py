@@ -102,8 +102,8 @@ class Trigger(LoggedModel):
     actor: Actor = Field(description="Who made the request.")
     instruction: str = Field(default="", description="The text that follows the mention.")
     command: Command = Field(default=Command.FIX, description="The command that the request gives.")
-    named: str = Field(
-        default="",
+    named: str | None = Field(
+        default=None,
         description="The name after a slash: an agent or a task skill. The instruction holds its "
         "arguments.",
     )
@@ -114,8 +114,8 @@ class Trigger(LoggedModel):
         description="When the request was made. Text written or edited later is not used."
     )
     comment_id: int | None = Field(default=None, description="The comment to react to.")
-    comment_node: str = Field(
-        default="",
+    comment_node: str | None = Field(
+        default=None,
         description="GraphQL id of the comment or review that made the request, by which it is "
         "read again before the result is published.",
     )
@@ -126,8 +126,8 @@ class Trigger(LoggedModel):
     head: str = Field(
         default="", description="Newest commit of the pull request at the time, when it is known."
     )
-    base: str = Field(
-        default="",
+    base: str | None = Field(
+        default=None,
         description="Branch that the pull request was to be merged into, when it is known.",
     )
     review_id: int | None = Field(

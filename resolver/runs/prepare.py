@@ -32,7 +32,7 @@ from resolver.git.workspace import (
 )
 from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
-from resolver.github.events.reviews import render_deferred_threads, requested_threads, whole_request
+from resolver.github.events.reviews import requested_threads, whole_request
 from resolver.github.forge import Forge
 from resolver.github.local_issue import read_issue_file
 from resolver.models.pull_request import OpenPullRequest
@@ -162,11 +162,7 @@ def _with_whole_review(
         return request, task
     threads = requested_threads(trigger, task.pull, mention)
     whole_trigger = whole_request(trigger, task.pull, threads, mention)
-    deferred = render_deferred_threads(trigger, task.pull, threads)
-    left_out = (*task.left_out, deferred) if deferred else task.left_out
-    whole_task = task.model_copy(
-        update={"trigger": whole_trigger, "asked": threads, "left_out": left_out}
-    )
+    whole_task = task.model_copy(update={"trigger": whole_trigger, "asked": threads})
     return replace(request, trigger=whole_trigger), whole_task
 
 

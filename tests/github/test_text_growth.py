@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from resolver.github.events.commands import find_instruction
+from resolver.github.events.mentions import find_instruction
 from resolver.github.text.comment_markdown import safe_markdown
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import references_in, without_pictures

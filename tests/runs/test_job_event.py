@@ -146,8 +146,12 @@ def scenario_events(scenario: Scenario) -> Events:
 @pytest.mark.parametrize(
     ("name", "given", "why"),
     [
-        ("repository_dispatch", {"issue": {"number": 1}}, "`issue` is not an issue number"),
-        ("workflow_dispatch", {"issue": "", "instruction": "fix"}, "sets 'instruction'"),
+        ("repository_dispatch", {"issue": {"number": 1}}, "`issue` is missing or not valid"),
+        (
+            "workflow_dispatch",
+            {"issue": "", "instruction": "fix"},
+            "`issue` is missing or not valid",
+        ),
     ],
 )
 def test_a_dispatch_with_a_mistake_is_an_error_and_costs_nothing(

@@ -27,7 +27,7 @@ class Scenario:
             {"app_id": str(self.hook.id), "app_private_key": self.hook.private_key},
             {"GITHUB_API_URL": github.api_url},
         )
-        source = ForgeTokens(now=github.world.now).app(settings).deliveries()
+        source = ForgeTokens(now=github.world.now).app(settings)
         self.missed = MissedDeliveries(lambda: source, self._accept, github.world.now)
 
     def _accept(self, delivery: str, event: str, payload: dict[str, Any]) -> str:

@@ -15,7 +15,7 @@ from datetime import timedelta
 from resolver.entrypoints.webhook.webhook import HandleDelivery, is_identified
 from resolver.errors import ForgeError, ResolverError
 from resolver.events.stream import Clock, utc_now
-from resolver.github.client.hook_deliveries import HookDeliveries, HookDelivery
+from resolver.github.client.app import AppAccess, HookDelivery
 from resolver.github.client.resources import PAGE_SIZE
 from resolver.models.known_failures import OUTAGES
 
@@ -41,18 +41,18 @@ MAX_PAGES = 50
 class MissedDeliveries:
     """Polls for missed deliveries.
 
-    find_source: returns the webhook that delivers to this server; may raise ForgeError.
+    app: returns the access to the App whose webhook delivers to this server; may raise ForgeError.
     handle_delivery: processes a delivery, as the webhook does. Several processes may poll, because
     a delivery is stored once.
     """
 
     def __init__(
         self,
-        find_source: Callable[[], HookDeliveries],
+        app: Callable[[], AppAccess],
         handle_delivery: HandleDelivery,
         now: Clock = utc_now,
     ) -> None:
-        self._find_source, self._handle_delivery, self._now = find_source, handle_delivery, now
+        self._app, self._handle_delivery, self._now = app, handle_delivery, now
         self._processed_until = now() - MAX_AGE
 
     def poll_forever(self, interval: float) -> None:
@@ -75,9 +75,9 @@ class MissedDeliveries:
 
         Raises ForgeError and DatabaseError; the next poll then starts from the same time again.
         """
-        now, source = self._now(), self._find_source()
+        now, app = self._now(), self._app()
         since = max(self._processed_until - OVERLAP, now - MAX_AGE)
-        attempts = list(source.attempts(since, MAX_PAGES))
+        attempts = list(app.delivery_attempts(since, MAX_PAGES))
         if len(attempts) >= MAX_PAGES * PAGE_SIZE:
             logger.warning("deliveries before %s are not checked", attempts[-1].delivered_at)
         received = {attempt.guid for attempt in attempts if attempt.is_received}
@@ -85,12 +85,12 @@ class MissedDeliveries:
         # oldest first, the order in which they would have arrived
         for attempt in sorted(missed.values(), key=lambda attempt: attempt.delivered_at):
             if is_identified(attempt.guid, attempt.event):
-                self._process_attempt(source, attempt)
+                self._process_attempt(app, attempt)
         self._processed_until = now
 
-    def _process_attempt(self, source: HookDeliveries, attempt: HookDelivery) -> None:
+    def _process_attempt(self, app: AppAccess, attempt: HookDelivery) -> None:
         try:
-            payload = source.payload(attempt)
+            payload = app.delivery_payload(attempt)
         except ForgeError as error:
             # These errors pass or can be repaired, so the delivery is tried again at the next poll.
             if error.cause in OUTAGES or error.cause == "token":

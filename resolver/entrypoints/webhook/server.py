@@ -87,7 +87,7 @@ def serve_webhook(
     process.start()
     if process.settings.has_app:
         app_of = partial(process.machine.tokens.app, process.settings)
-        missed = MissedDeliveries(lambda: app_of().deliveries(), handle_delivery)
+        missed = MissedDeliveries(app_of, handle_delivery)
         interval = POLL_SECONDS if server.public_url else UNREACHABLE_POLL_SECONDS
         process.threads.start("missed-deliveries", partial(missed.poll_forever, interval))
     app = _open_app(secret, handle_delivery, process)

@@ -7,19 +7,19 @@ https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-githu
 """
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 import jwt
 from github.GithubException import UnknownObjectException
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess, redact_token
 from resolver.github.client.answers import ApiAnswer
-from resolver.github.client.hook_deliveries import HookDeliveries
+from resolver.github.client.resources import read_pages
 
 PERMISSIONS: Mapping[str, str] = {
     "contents": "write",
@@ -66,19 +66,33 @@ class AppPage(ApiAnswer):
         return f"{self.slug}[bot]"
 
 
-class _Account(ApiAnswer):
-    """The account that an installation belongs to."""
-
-    login: str = ""
-
-
 class Installation(ApiAnswer):
     """An installation of the App. `permissions` are those that its owner granted."""
 
     id: int
-    account: _Account
+    owner: str = Field(default="", validation_alias=AliasPath("account", "login"))
     permissions: dict[str, str] = Field(default={})
     suspended_at: datetime | None = None
+
+
+class HookDelivery(ApiAnswer):
+    """One attempt to deliver an event to the App's webhook.
+
+    Attributes:
+        guid: The value of the header `X-GitHub-Delivery`, the same for every attempt.
+        status_code: Status of the answer; 0 when there was none.
+    """
+
+    id: int
+    guid: str
+    delivered_at: datetime
+    event: str
+    status_code: int = 0
+
+    @property
+    def is_received(self) -> bool:
+        """Return True if the delivery was answered with success."""
+        return 200 <= self.status_code < 300
 
 
 @dataclass
@@ -134,9 +148,25 @@ class AppAccess:
         with self._access.wrap_errors("read the page of the GitHub App", "the App's own key"):
             return AppPage.model_validate(self._request("GET", "/app"))
 
-    def deliveries(self) -> HookDeliveries:
-        """Return the deliveries of the App's webhook."""
-        return HookDeliveries(self._access, "/app/hook")
+    def delivery_attempts(self, since: datetime, max_pages: int) -> Iterator[HookDelivery]:
+        """Yield the attempts to deliver to the App's webhook since a moment, newest first.
+
+        At most `max_pages` pages of `PAGE_SIZE` attempts are read. GitHub keeps deliveries for
+        three days and does not repeat failed ones by itself. Raises ForgeError. Source:
+        https://docs.github.com/en/webhooks/using-webhooks/handling-failed-webhook-deliveries
+        """
+        with self._access.wrap_errors("list the webhook's deliveries", "the App's own key"):
+            for page in read_pages(self._requester, "/app/hook/deliveries", {}, max_pages):
+                for attempt in [HookDelivery.model_validate(row) for row in page]:
+                    if attempt.delivered_at < since:
+                        return
+                    yield attempt
+
+    def delivery_payload(self, attempt: HookDelivery) -> dict[str, Any]:
+        """Return the payload of a delivery. Raises ForgeError."""
+        with self._access.wrap_errors("read a delivery of the webhook", "the App's own key"):
+            answer = self._request("GET", f"/app/hook/deliveries/{attempt.id}")
+            return dict(answer["request"]["payload"])
 
     def installation(self, repository: str) -> Installation:
         """Return the installation that has access to the repository.
@@ -155,9 +185,9 @@ class AppAccess:
         owner = repository.partition("/")[0]
         # The name may be that of a repository that was transferred to another owner, whose
         # installation was not set up for it.
-        if installation.account.login.casefold() != owner.casefold():
+        if installation.owner.casefold() != owner.casefold():
             raise ForgeError(
-                f"the installation for {repository} belongs to {installation.account.login!r}",
+                f"the installation for {repository} belongs to {installation.owner!r}",
                 f"has {repository} moved? Use its new name",
             )
         if installation.suspended_at is not None:

@@ -5,7 +5,6 @@ sent.
 """
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit
@@ -39,8 +38,8 @@ class Download:
         max_bytes: Maximum number of bytes to read.
         timeout: Seconds to wait for an answer or for more data. The whole download may take four
             times as long.
-        tail_bytes: Keep only the end of the data, at least this many bytes. 0 keeps everything, and
-            a file larger than `max_bytes` is refused.
+        tail_bytes: Keep only the end of the data, this many bytes. 0 keeps everything, and a file
+            larger than `max_bytes` is refused.
     """
 
     max_bytes: int
@@ -111,28 +110,19 @@ def _read_body(
         raise DownloadRefusal(f"its host answered {response.status_code}")
     if response.headers.get("Content-Encoding", "identity").lower() != "identity":
         raise DownloadRefusal("its host sent it compressed")
-    content_length = response.headers.get("Content-Length", "")
-    if (
-        not limits.tail_bytes
-        and content_length.isdecimal()
-        and int(content_length) > limits.max_bytes
-    ):
-        raise DownloadRefusal("it is too large")
-    chunks: deque[bytes] = deque()
-    held_bytes = read_bytes = 0
+    content, read_bytes = bytearray(), 0
     for chunk in _chunks(response):
-        read_bytes, held_bytes = read_bytes + len(chunk), held_bytes + len(chunk)
-        chunks.append(chunk)
+        read_bytes += len(chunk)
+        content += chunk
         if read_bytes > limits.max_bytes:
             if not limits.tail_bytes:
                 raise DownloadRefusal("it is too large")
             break
         if clock() > deadline:
             raise DownloadRefusal("its host is too slow")
-        # Drop the oldest chunks: only the end is wanted, and it has to fit into memory.
-        while limits.tail_bytes and held_bytes - len(chunks[0]) >= limits.tail_bytes:
-            held_bytes -= len(chunks.popleft())
-    return b"".join(chunks)
+        if limits.tail_bytes:
+            del content[: -limits.tail_bytes]  # only the end is wanted
+    return bytes(content)
 
 
 def _chunks(response: requests.Response) -> Iterator[bytes]:

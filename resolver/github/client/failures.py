@@ -6,7 +6,7 @@ Source: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-r
 import json
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import github
@@ -54,8 +54,10 @@ def error_from_response(
     status = error.status
     headers = {name.lower(): value for name, value in (error.headers or {}).items()}
     if _is_rate_limit(status, headers, message):
+        wait = _seconds_until_reset(headers)
+        end = f" after {datetime.now(UTC) + timedelta(seconds=wait):%H:%M:%S} UTC" if wait else ""
         limit_summary = f"could not {operation}: GitHub's rate limit is reached"
-        return RateLimited(limit_summary, _retry_step(headers), _seconds_until_reset(headers))
+        return RateLimited(limit_summary, f"try again{end or ' later'}", wait)
     reason = f" ({message})" if message else ""
     summary = f"could not {operation}: GitHub answered {status}{reason}"
     if status >= 500:
@@ -129,16 +131,6 @@ def _seconds_until_reset(headers: Mapping[str, str]) -> float:
         # second.
         return max(0.0, float(reset) - time.time() + 1)
     return 0.0
-
-
-def _retry_step(headers: Mapping[str, str]) -> str:
-    """Return when to try again, as the end of a message."""
-    wait, reset = headers.get("retry-after", ""), headers.get("x-ratelimit-reset", "")
-    if wait.isdigit():
-        return f"try again in {wait} seconds"
-    if reset.isdigit():
-        return f"try again after {datetime.fromtimestamp(int(reset), UTC):%H:%M:%S} UTC"
-    return "try again later"
 
 
 def _next_step(

@@ -149,16 +149,17 @@ class PolledResponse:
 
 
 class PolledReader:
-    """Reads resources and remembers the last answer of each path. Not thread-safe."""
+    """Reads resources and remembers the last answer of each page. Not thread-safe."""
 
     def __init__(self, requester: Requester) -> None:
         self._requester = requester
-        self._answers: dict[str, tuple[dict[str, Any], str | None, Any]] = {}
+        self._answers: dict[tuple[str, Any], tuple[dict[str, Any], str | None, Any]] = {}
 
     def get(self, path: str, query: dict[str, Any]) -> PolledResponse:
         """Return one page. Raises what `GitHubAccess.wrap_errors` converts into a
         ForgeError."""
-        last_query, etag, data = self._answers.get(path, (None, None, None))
+        key = (path, query.get("page"))
+        last_query, etag, data = self._answers.get(key, (None, None, None))
         condition = {"If-None-Match": etag} if etag and last_query == query else {}
         status, headers, body = self._requester.requestJson("GET", path, query, condition)
         if status == 304:
@@ -166,7 +167,7 @@ class PolledReader:
         if status != 200:
             raise self._requester.createException(status, headers, json.loads(body or "{}"))
         new_data = json.loads(body)
-        self._answers[path] = (query, headers.get("etag"), new_data)
+        self._answers[key] = (query, headers.get("etag"), new_data)
         return PolledResponse(new_data, changed=True)
 
 

@@ -8,11 +8,10 @@ is read. Source: https://docs.github.com/en/graphql/reference/objects#repository
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from resolver.errors import ForgeError
-from resolver.github.client import resources
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.resources import query_graphql
 
 logger = logging.getLogger("resolver.github")
 
@@ -76,42 +75,29 @@ def read_snapshot(
     Whatever it contains can be read from git as well, so this waits for nothing and never raises.
     """
     owner, _, name = repository.partition("/")
+    variables = {"owner": owner, "name": name, "ref": query.ref, "path": query.path}
+    variables["below"] = query.ref_prefix
     aliases = {f"sibling{number}": sibling for number, sibling in enumerate(query.siblings)}
-    siblings = "\n  ".join(
+    siblings = (
         f'{alias}: repository(owner: $owner, name: "{sibling}") {{ id }}'
         for alias, sibling in aliases.items()
     )
-    variables = {
-        "owner": owner,
-        "name": name,
-        "ref": query.ref,
-        "path": query.path,
-        "below": query.ref_prefix,
-    }
+    graphql = _QUERY % (MAX_LISTED_REFS, "\n  ".join(siblings))
     hasty_access = access.with_short_timeouts()
     try:
         with hasty_access.wrap_errors(f"read the refs of {repository}", "contents: read"):
-            graphql = _QUERY % (MAX_LISTED_REFS, siblings)
-            answer = resources.query_graphql(
-                hasty_access, graphql, variables, nullable_fields=tuple(aliases)
+            answer = query_graphql(hasty_access, graphql, variables, nullable_fields=tuple(aliases))
+            default, ref = answer["repository"]["defaultBranchRef"], answer["repository"]["ref"]
+            file = ref["target"].get("file") if ref else None
+            blob = file["object"] if file else None
+            return RepositorySnapshot(
+                branch=default["name"] if default else None,
+                tip=default["target"]["oid"] if default else None,
+                ref_tip=ref["target"]["oid"] if ref else None,
+                content=blob["text"] if blob and not blob["isTruncated"] else None,
+                ref_names=tuple(node["name"] for node in answer["repository"]["refs"]["nodes"]),
+                siblings=frozenset(aliases[alias] for alias in aliases if answer.get(alias)),
             )
-            existing = (sibling for alias, sibling in aliases.items() if answer.get(alias))
-            return _snapshot_of(answer["repository"], frozenset(existing))
     except ForgeError as error:
         logger.info("%s", error.what)
         return None
-
-
-def _snapshot_of(repository: dict[str, Any], siblings: frozenset[str]) -> RepositorySnapshot:
-    """Return the snapshot that an answer describes."""
-    default, ref = repository["defaultBranchRef"], repository["ref"]
-    file = ref["target"].get("file") if ref else None
-    blob = file["object"] if file else None
-    return RepositorySnapshot(
-        branch=default["name"] if default else None,
-        tip=default["target"]["oid"] if default else None,
-        ref_tip=ref["target"]["oid"] if ref else None,
-        content=blob["text"] if blob and not blob["isTruncated"] else None,
-        ref_names=tuple(listed["name"] for listed in repository["refs"]["nodes"]),
-        siblings=siblings,
-    )

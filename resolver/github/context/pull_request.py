@@ -52,7 +52,7 @@ def read_pull(
     base_branch, source = str(data["base"]["ref"]), data["head"].get("repo")
     if pinned.moved:
         texts.left_out.append(f"the pull request: {pinned.moved}")
-    if trigger.base not in {"", base_branch}:
+    if trigger.base not in {None, base_branch}:
         texts.left_out.append(
             f"the pull request: its base branch was {trigger.base} at the time of the request; now "
             f"it is {base_branch}, which is used"

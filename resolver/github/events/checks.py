@@ -6,12 +6,19 @@ of GitHub Actions with `workflow_run`, any other check with `check_suite`, and c
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
-from pydantic import AliasChoices, Field
+from pydantic import AliasChoices, AliasPath, Field
 
 from resolver.config.templates import render
-from resolver.github.events.payloads import Payload, RepositoryPayload, User, UtcDatetime
+from resolver.github.events.payloads import (
+    CommitId,
+    Payload,
+    RepositoryPayload,
+    User,
+    UtcDatetime,
+)
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.text.markdown import single_line
@@ -45,30 +52,11 @@ class CheckedRepository(RepositoryPayload):
     default_branch: str
 
 
-class PullBranch(Payload):
-    """The head branch of a pull request."""
-
-    ref: str
-
-
 class CheckedPull(Payload):
     """A pull request that contains the checked commit."""
 
     number: int = Field(gt=0)
-    head: PullBranch
-
-
-class CheckApp(Payload):
-    """The GitHub App that reported the check."""
-
-    slug: str | None = None
-    name: str | None = None
-
-
-class HeadRepository(Payload):
-    """The repository that a checked branch belongs to."""
-
-    full_name: str | None = None
+    branch: str = Field(validation_alias=AliasPath("head", "ref"))
 
 
 class CheckTarget(Payload):
@@ -76,21 +64,24 @@ class CheckTarget(Payload):
 
     Attributes:
         conclusion: None while the check runs.
-        app: The App that reported the suite.
+        app_slug, app_name: The GitHub App that reported the suite.
         name: The name of the workflow.
         event: The event that started the workflow.
-        head_repository: The repository of the workflow's branch.
+        head_repository: OWNER/NAME of the repository of the workflow's branch.
     """
 
-    head_sha: str = Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
+    head_sha: CommitId
     head_branch: str | None = None
     conclusion: str | None = None
     updated_at: UtcDatetime
     pull_requests: tuple[CheckedPull, ...] | None = None
-    app: CheckApp | None = None
+    app_slug: str | None = Field(default=None, validation_alias=AliasPath("app", "slug"))
+    app_name: str | None = Field(default=None, validation_alias=AliasPath("app", "name"))
     name: str | None = None
     event: str | None = None
-    head_repository: HeadRepository | None = None
+    head_repository: str | None = Field(
+        default=None, validation_alias=AliasPath("head_repository", "full_name")
+    )
 
 
 class CheckEvent(Payload):
@@ -105,17 +96,11 @@ class CheckEvent(Payload):
     check: CheckTarget = Field(validation_alias=AliasChoices("workflow_run", "check_suite"))
 
 
-class Commit(Payload):
-    """A commit id."""
-
-    sha: str
-
-
 class StatusBranch(Payload):
     """A branch that contains the commit, not necessarily as its newest one."""
 
     name: str
-    commit: Commit
+    tip: str = Field(validation_alias=AliasPath("commit", "sha"))
 
 
 class StatusEvent(Payload):
@@ -124,9 +109,9 @@ class StatusEvent(Payload):
     Source: https://docs.github.com/en/webhooks/webhook-events-and-payloads#status
     """
 
-    sha: str
+    sha: CommitId
     state: str
-    context: str = ""
+    context: str | None = None
     branches: tuple[StatusBranch, ...] = ()
     updated_at: UtcDatetime
     repository: CheckedRepository
@@ -157,52 +142,54 @@ def trigger_from_check(
     check = event.check
     if event.action != "completed":
         return IgnoredEvent(f"the check was {event.action}, only a completed one starts work")
-    app = check.app or CheckApp()
     if name == "workflow_run":
         if check.event not in CHANGE_EVENTS:
             return IgnoredEvent(
                 f"the workflow was started by {check.event}, which checks no change"
             )
-        head = check.head_repository.full_name if check.head_repository else None
-        if (head or "").casefold() != event.repository.full_name.casefold():
+        if (check.head_repository or "").casefold() != event.repository.full_name.casefold():
             return IgnoredEvent("the branch belongs to a fork")
-    elif policy.bot_login and f"{app.slug}[bot]".casefold() == policy.bot_login.casefold():
+    elif policy.is_own_login(f"{check.app_slug}[bot]"):
         return IgnoredEvent("it was made by Resolver itself")
-    elif app.slug == ACTIONS_APP_SLUG:
+    elif check.app_slug == ACTIONS_APP_SLUG:
         return IgnoredEvent("workflows of GitHub Actions are handled by workflow_run")
     if check.conclusion not in FAILED_CONCLUSIONS:
         return IgnoredEvent(f"the check's conclusion is {check.conclusion}")
-    return _make_trigger(event, check.name or app.name or "check", policy)
+    name, branch = check.name or check.app_name or "check", check.head_branch
+    trigger = _make_trigger(event, policy, name, branch, check.head_sha, check.updated_at)
+    if isinstance(trigger, IgnoredEvent) or not trigger.is_pull_request:
+        return trigger
+    pulls = (pull.number for pull in check.pull_requests or () if pull.branch == branch)
+    return trigger.model_copy(update={"number": next(pulls, None)})
 
 
 def _from_status(event: StatusEvent, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
     """Return the trigger for a failed commit status on the newest commit of a branch."""
     if event.state not in FAILED_STATUSES:
         return IgnoredEvent(f"the commit status is {event.state}")
-    if policy.bot_login and event.sender.login.casefold() == policy.bot_login.casefold():
+    if policy.is_own_login(event.sender.login):
         return IgnoredEvent("it was made by Resolver itself")
-    branch_names = [branch.name for branch in event.branches if branch.commit.sha == event.sha]
-    if not branch_names:
+    names = [branch.name for branch in event.branches if branch.tip == event.sha]
+    if not names:
         return IgnoredEvent("the commit is not the newest of a branch")
     default = event.repository.default_branch
-    own_branches = (name for name in branch_names if name.startswith(OWN_BRANCH_PREFIX))
+    own = (name for name in names if name.startswith(OWN_BRANCH_PREFIX))
     # A status names every branch with the commit: the default branch is preferred, then one of
     # Resolver's.
-    target = CheckTarget(
-        head_sha=event.sha,
-        head_branch=default if default in branch_names else next(own_branches, branch_names[0]),
-        conclusion=event.state,
-        updated_at=event.updated_at,
-    )
-    check_event = CheckEvent(
-        action="completed", repository=event.repository, sender=event.sender, check_suite=target
-    )
-    return _make_trigger(check_event, event.context or "status", policy)
+    branch = default if default in names else next(own, names[0])
+    name = event.context or "status"
+    return _make_trigger(event, policy, name, branch, event.sha, event.updated_at)
 
 
-def _make_trigger(event: CheckEvent, name: str, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
+def _make_trigger(
+    event: CheckEvent | StatusEvent,
+    policy: ListeningPolicy,
+    name: str,
+    branch: str | None,
+    commit: str,
+    at: datetime,
+) -> Trigger | IgnoredEvent:
     """Return the trigger for a failed check if its branch and the settings allow it."""
-    branch = event.check.head_branch
     if not branch:
         return IgnoredEvent("the check belongs to no branch")
     is_default = branch == event.repository.default_branch
@@ -210,19 +197,17 @@ def _make_trigger(event: CheckEvent, name: str, policy: ListeningPolicy) -> Trig
         return IgnoredEvent("the branch is neither the default branch nor one of Resolver's")
     if policy.fix_failing_checks not in {"all", "default-branch" if is_default else "own"}:
         return IgnoredEvent("checks of this branch start no work here (fix_failing_checks)")
-    pull_requests = [pull for pull in event.check.pull_requests or () if pull.head.ref == branch]
-    sha = event.check.head_sha
     name = single_line(name, 100)
+    values = {"check": name, "commit": commit, "branch": branch}
     return Trigger(
-        key=check_key(event.repository.full_name, sha),
+        key=check_key(event.repository.full_name, commit),
         kind=TriggerKind.CHECK_FAILED,
         repository=event.repository.full_name,
-        number=None if is_default or not pull_requests else pull_requests[0].number,
         is_pull_request=not is_default,
         actor=event.sender.actor,
-        instruction=render("run/check_failed.md.j2", check=name, commit=sha, branch=branch).strip(),
-        at=event.check.updated_at,
-        head=sha,
+        instruction=render("run/check_failed.md.j2", **values).strip(),
+        at=at,
+        head=commit,
         check=name,
         branch=branch,
     )

@@ -8,21 +8,17 @@ Commands that control an active run belong in the conversation of the pull reque
 who waits for the run sees them. In a review they are ignored.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from resolver.github.events.commands import (
     REVIEW_COMMANDS,
     Instruction,
     asks_for_nothing,
-    find_instruction,
     read_instruction,
 )
-from resolver.github.events.payloads import (
-    IssueComment,
-    IssueEvent,
-    PullRequestEvent,
-    ReviewPayload,
-    User,
-    trigger_of,
-)
+from resolver.github.events.mentions import find_instruction
+from resolver.github.events.payloads import IssueEvent, PullRequestEvent, Text, User, trigger_of
 from resolver.github.events.permission import IgnoredEvent, is_own_text
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Trigger, TriggerKind
@@ -36,8 +32,13 @@ def command_of(body: str, author: User, policy: ListeningPolicy) -> Instruction 
     return None if instruction is None else read_instruction(instruction, reaches_run=True)
 
 
-def trigger_from_comment(event: IssueEvent, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
+def trigger_from_comment(
+    name: str,  # noqa: ARG001
+    payload: Mapping[str, Any],
+    policy: ListeningPolicy,
+) -> Trigger | IgnoredEvent:
     """Return the trigger for an `issue_comment` event, or the reason why there is none."""
+    event = IssueEvent.model_validate(payload)
     comment = event.comment
     if event.action != "created" or comment is None:
         return IgnoredEvent(f"the comment was {event.action}, only a new one starts work")
@@ -55,12 +56,17 @@ def trigger_from_comment(event: IssueEvent, policy: ListeningPolicy) -> Trigger 
     )
 
 
-def trigger_from_review(event: PullRequestEvent, policy: ListeningPolicy) -> Trigger | IgnoredEvent:
+def trigger_from_review(
+    name: str,  # noqa: ARG001
+    payload: Mapping[str, Any],
+    policy: ListeningPolicy,
+) -> Trigger | IgnoredEvent:
     """Return the trigger for a `pull_request_review` or `pull_request_review_comment` event.
 
     If there is none, return the reason.
     """
-    text: IssueComment | ReviewPayload
+    event = PullRequestEvent.model_validate(payload)
+    text: Text
     if event.comment is not None:
         noun, is_new, text = "comment", event.action == "created", event.comment
         kind, review_id = TriggerKind.REVIEW_COMMENT, event.comment.pull_request_review_id
@@ -80,23 +86,18 @@ def trigger_from_review(event: PullRequestEvent, policy: ListeningPolicy) -> Tri
     return trigger_of(
         event,
         kind,
-        review_key(review_id) if review_id else f"{kind.value}:{text.id}",
+        f"review:{review_id}" if review_id else f"{kind.value}:{text.id}",
         at,
         instruction,
         comment_id=text.id,
         comment_node=text.node_id,
-        head=commit or event.issue.head.sha,
+        head=commit or event.issue.head,
         review_id=review_id,
     )
 
 
-def review_key(review: int) -> str:
-    """Return the trigger key shared by everything that one submitted review asks."""
-    return f"review:{review}"
-
-
 def _read_instruction(
-    event: IssueEvent, text: IssueComment | ReviewPayload, policy: ListeningPolicy, in_review: bool
+    event: IssueEvent, text: Text, policy: ListeningPolicy, in_review: bool
 ) -> Instruction | IgnoredEvent:
     """Return what a new text asks Resolver for, or the reason to ignore it."""
     if text.user is None or text.user.id != event.sender.id:

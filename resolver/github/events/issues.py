@@ -5,17 +5,19 @@ several of them when an issue is opened with, for example, a mention and a label
 one request: the label's if there is one, else the mention's, else the assignment's.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from resolver.github.events.commands import (
     FIX,
     REVIEW_COMMANDS,
     Instruction,
     asks_for_nothing,
-    find_instruction,
     read_instruction,
 )
-from resolver.github.events.payloads import IssueEvent, User, trigger_of
+from resolver.github.events.mentions import find_instruction
+from resolver.github.events.payloads import IssueEvent, PullRequestEvent, User, trigger_of
 from resolver.github.events.permission import IgnoredEvent, is_own_text
 from resolver.github.events.starting_events import ListeningPolicy, starting_actions
 from resolver.models.run import Command, Trigger, TriggerKind
@@ -28,9 +30,11 @@ GitHub sends a separate event for each label and assignee that an issue is opene
 
 
 def trigger_from_issue(
-    name: str, event: IssueEvent, policy: ListeningPolicy
+    name: str, payload: Mapping[str, Any], policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for an `issues` or `pull_request` event, or why there is none."""
+    model = PullRequestEvent if name == "pull_request" else IssueEvent
+    event = model.model_validate(payload)
     noun = name.replace("issues", "issue").replace("_", " ")
     if event.action not in starting_actions()[name]:
         return IgnoredEvent(f"the {noun} was {event.action}, which starts no work")

@@ -3,7 +3,7 @@
 No network is used. Authorization follows in `resolver.github.events.permission`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -16,11 +16,21 @@ from resolver.github.events.dispatches import (
     trigger_from_dispatch,
 )
 from resolver.github.events.issues import trigger_from_issue
-from resolver.github.events.payloads import IssueEvent, PullRequestEvent
 from resolver.github.events.permission import IgnoredEvent, MalformedEvent
 from resolver.github.events.starting_events import ListeningPolicy, find_starting_event
 from resolver.models.base import describe_first_error
 from resolver.models.run import Trigger
+
+_Parser = Callable[[str, Mapping[str, Any], ListeningPolicy], Trigger | IgnoredEvent]
+
+_PARSERS: Mapping[str, _Parser] = {
+    "issue_comment": trigger_from_comment,
+    "issues": trigger_from_issue,
+    "pull_request": trigger_from_issue,
+    "pull_request_review": trigger_from_review,
+    "pull_request_review_comment": trigger_from_review,
+    **dict.fromkeys(CHECK_EVENTS, trigger_from_check),
+}
 
 
 def parse_github_event(
@@ -41,18 +51,10 @@ def parse_github_event(
         arrival: Id and time of a dispatch, which its payload does not contain.
     """
     try:
-        if name == "issue_comment":
-            return trigger_from_comment(IssueEvent.model_validate(payload), policy)
-        if name == "issues":
-            return trigger_from_issue(name, IssueEvent.model_validate(payload), policy)
-        if name == "pull_request":
-            return trigger_from_issue(name, PullRequestEvent.model_validate(payload), policy)
-        if name in {"pull_request_review", "pull_request_review_comment"}:
-            return trigger_from_review(PullRequestEvent.model_validate(payload), policy)
         if name in DISPATCH_EVENTS:
             return trigger_from_dispatch(name, payload, policy, arrival)
-        if name in CHECK_EVENTS:
-            return trigger_from_check(name, payload, policy)
+        if name in _PARSERS:
+            return _PARSERS[name](name, payload, policy)
     except ValidationError as error:
         reason = f"the {name} payload is invalid: {describe_first_error(error)}"
         return MalformedEvent(reason) if name in DISPATCH_EVENTS else IgnoredEvent(reason)

@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, AliasPath, BaseModel, ConfigDict, Field
 
 from resolver.github.events.commands import Instruction
 from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
@@ -77,12 +77,6 @@ class Label(Payload):
     name: str
 
 
-class Milestone(Payload):
-    """A milestone of an issue or pull request."""
-
-    title: str
-
-
 class RepositoryPayload(Payload):
     """A repository, named OWNER/NAME."""
 
@@ -102,39 +96,35 @@ class Issue(Payload):
     user: User | None = None
     state: str = "open"
     labels: tuple[Label, ...] | None = None
-    milestone: Milestone | None = None
+    milestone: str | None = Field(default=None, validation_alias=AliasPath("milestone", "title"))
     assignees: tuple[User | None, ...] | None = None
     created_at: UtcDatetime
     updated_at: UtcDatetime
     pull_request: dict[str, Any] | None = None
 
 
-class HeadPayload(Payload):
-    """The newest commit of a pull request."""
-
-    sha: str = Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")
-
-
-class BasePayload(Payload):
-    """The branch that a pull request is to be merged into."""
-
-    ref: str = ""
+CommitId = Annotated[str, Field(pattern=r"^(?:[0-9a-f]{40}|[0-9a-f]{64})$")]
 
 
 class PullRequestPayload(Issue):
     """A pull request with its newest commit and the branch it is to be merged into."""
 
-    head: HeadPayload
-    base: BasePayload = BasePayload()
+    head: CommitId = Field(validation_alias=AliasPath("head", "sha"))
+    base: str | None = Field(default=None, validation_alias=AliasPath("base", "ref"))
 
 
-class IssueComment(Payload):
-    """A comment in the conversation of an issue or pull request."""
+class Text(Payload):
+    """A comment or a review."""
 
     id: int
-    node_id: str = ""
+    node_id: str | None = None
     body: str | None = None
     user: User | None = None
+
+
+class IssueComment(Text):
+    """A comment in the conversation of an issue or pull request."""
+
     created_at: UtcDatetime
 
 
@@ -155,35 +145,27 @@ class ReviewCommentPayload(IssueComment):
     pull_request_review_id: int | None = None
 
 
-class ReviewPayload(Payload):
+class ReviewPayload(Text):
     """A review of a pull request. `commit_id` is the commit that was reviewed."""
 
-    id: int
-    node_id: str = ""
     commit_id: str | None = None
-    body: str | None = None
-    user: User | None = None
     submitted_at: UtcDatetime | None = None
 
 
-class Event(Payload):
-    """Fields that all events share. `sender` is the account that caused the event."""
-
-    action: str
-    repository: RepositoryPayload
-    sender: User
-
-
-class IssueEvent(Event):
+class IssueEvent(Payload):
     """An event of an issue or its conversation.
 
     Attributes:
+        sender: The account that caused the event.
         comment: The comment, in an `issue_comment` event.
         label: The label that was added.
         assignee: The account that was assigned.
         requested_reviewer: The account that was asked for a review; None for a team.
     """
 
+    action: str
+    repository: RepositoryPayload
+    sender: User
     issue: Issue
     comment: ReviewCommentPayload | None = None
     label: Label | None = None
@@ -215,7 +197,7 @@ def snapshot_of(subject: Issue) -> Snapshot:
         body=subject.body or "",
         author=subject.user.login if subject.user else "",
         labels=None if labels is None else tuple(label.name for label in labels[:MAX_LABELS]),
-        milestone=subject.milestone.title if subject.milestone else "",
+        milestone=subject.milestone or "",
         assignees=tuple(
             assignee.login for assignee in (subject.assignees or ())[:MAX_LABELS] if assignee
         ),
@@ -236,22 +218,20 @@ def trigger_of(
     """
     subject = event.issue
     pull = subject if isinstance(subject, PullRequestPayload) else None
-    return Trigger(
-        **{
-            "key": key,
-            "kind": kind,
-            "repository": event.repository.full_name,
-            "number": subject.number,
-            "is_pull_request": event.is_pull_request,
-            "actor": event.sender.actor,
-            "instruction": instruction.text,
-            "command": instruction.command,
-            "named": instruction.named,
-            "extension": instruction.extension,
-            "at": at,
-            "snapshot": snapshot_of(subject),
-            "head": pull.head.sha if pull else "",
-            "base": pull.base.ref if pull else "",
-            **changes,
-        }
+    trigger = Trigger(
+        key=key,
+        kind=kind,
+        repository=event.repository.full_name,
+        number=subject.number,
+        is_pull_request=event.is_pull_request,
+        actor=event.sender.actor,
+        instruction=instruction.text,
+        command=instruction.command,
+        named=instruction.named,
+        extension=instruction.extension,
+        at=at,
+        snapshot=snapshot_of(subject),
+        head=pull.head if pull else "",
+        base=pull.base if pull else None,
     )
+    return trigger.model_copy(update=changes)

@@ -5,17 +5,14 @@ The result is the same whichever of the review's events arrived first. No networ
 
 from collections.abc import Iterator, Sequence
 
-from resolver.github.events.commands import find_instruction, read_instruction
+from resolver.github.events.commands import read_instruction
+from resolver.github.events.mentions import find_instruction
 from resolver.models.pull_request import (
     AuthoredText,
     PullRequestContext,
-    ReviewThread,
     ThreadRequest,
 )
 from resolver.models.run import Command, Trigger, TriggerKind
-
-MAX_REQUESTED_THREADS = 50
-"""Maximum number of review threads in one request. The others need another request."""
 
 _THREAD_COMMANDS = frozenset({Command.FIX, Command.QUESTION})
 """Commands that are carried out and answered thread by thread."""
@@ -41,7 +38,7 @@ def requested_threads(
             if is_whole_review
             else [comment for comment in own_comments if _has_mention(comment, mention)]
         )
-        if asking_comments and len(requested) < MAX_REQUESTED_THREADS:
+        if asking_comments:
             request = "\n\n".join(
                 find_instruction(comment.body, mention) or comment.body
                 for comment in asking_comments
@@ -50,25 +47,6 @@ def requested_threads(
                 ThreadRequest(label=f"T{len(requested) + 1}", thread=thread, request=request)
             )
     return tuple(requested)
-
-
-def render_deferred_threads(
-    trigger: Trigger, pull: PullRequestContext, requested: Sequence[ThreadRequest]
-) -> str | None:
-    """Return a sentence about the threads beyond the maximum, or None when there are none."""
-    if len(requested) < MAX_REQUESTED_THREADS:
-        return None
-    requested_ids = {requested_thread.thread.id for requested_thread in requested}
-    deferred = [
-        thread
-        for thread in pull.threads
-        if thread.id not in requested_ids and _has_review_comment(thread, trigger)
-    ]
-    return (
-        f"{len(deferred)} more conversations of the review, beyond {MAX_REQUESTED_THREADS}"
-        if deferred
-        else None
-    )
 
 
 def whole_request(
@@ -114,11 +92,6 @@ def _instructions(
             instruction = find_instruction(comment.body, mention)
             if instruction is not None and _is_of_request(comment, trigger):
                 yield instruction
-
-
-def _has_review_comment(thread: ReviewThread, trigger: Trigger) -> bool:
-    """Return True if the review comments in this thread."""
-    return any(_is_of_request(comment, trigger) for comment in thread.comments)
 
 
 def _is_of_request(text: AuthoredText, trigger: Trigger) -> bool:

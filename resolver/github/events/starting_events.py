@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from pydantic import Field
 
 from resolver.config.github_settings import contains_login
-from resolver.github.events.commands import find_instruction, read_instruction
+from resolver.github.events.commands import read_instruction
+from resolver.github.events.mentions import find_instruction
 from resolver.github.events.payloads import User
 from resolver.github.events.permission import IgnoredEvent
 from resolver.models.base import FrozenModel
@@ -38,13 +39,17 @@ class ListeningPolicy(FrozenModel):
 
         Those of bots are accepted only from `allowed_users`.
         """
-        if self.bot_login and account.login.casefold() == self.bot_login.casefold():
+        if self.is_own_login(account.login):
             return IgnoredEvent("it was made by Resolver itself")
         if contains_login(self.allowed_users, account.login):
             return None
         if account.type != "User" or account.login.casefold().endswith("[bot]"):
             return IgnoredEvent(f"{account.login} isn't a person")
         return None
+
+    def is_own_login(self, login: str) -> bool:
+        """Return True if `login` is known to be the login of Resolver's own account."""
+        return bool(self.bot_login) and login.casefold() == self.bot_login.casefold()
 
     def is_label(self, name: str) -> bool:
         """Return True if `name` is the label that asks for work."""

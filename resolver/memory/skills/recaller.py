@@ -147,7 +147,7 @@ class SkillRecaller:
 
     def _read_task(self, task: Task) -> None:
         named = task.trigger.named
-        if skill := self._library.skill(named):
+        if named and (skill := self._library.skill(named)):
             self._add(replace(_skill_text(skill, f"asked for as /{named}"), about="task"))
         for text in _texts_of(task):
             self._read_text(text)

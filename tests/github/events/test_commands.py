@@ -12,20 +12,14 @@ from resolver.github.events.commands import (
     MAX_EXTENSION,
     Instruction,
     asks_for_nothing,
-    find_instruction,
     read_instruction,
 )
 from resolver.models.run import Command, Extension
 
 
-def granted(iterations: int = 0, budget: float = 0.0, time: float = 0.0) -> Extension:
-    return Extension(iterations=iterations, budget=budget, time=time)
-
-
 @pytest.mark.parametrize(
     ("text", "command", "words"),
     [
-        ("stop", Command.STOP, ""),
         ("Stop!", Command.STOP, ""),
         ("please stop", Command.STOP, ""),
         ("stop, please", Command.STOP, ""),
@@ -35,7 +29,6 @@ def granted(iterations: int = 0, budget: float = 0.0, time: float = 0.0) -> Exte
         ("pause.", Command.PAUSE, ""),
         ("resume", Command.RESUME, ""),
         ("Continue, thanks!", Command.CONTINUE, ""),
-        ("continue, use pytest -x", Command.CONTINUE, "use pytest -x"),
         ("continue with the second part", Command.CONTINUE, "with the second part"),
         ("continue\nuse pytest -x\nand be quick", Command.CONTINUE, "use pytest -x\nand be quick"),
         ("/continue supporting 3.8", Command.CONTINUE, "supporting 3.8"),
@@ -46,7 +39,6 @@ def granted(iterations: int = 0, budget: float = 0.0, time: float = 0.0) -> Exte
         ("/fix the parser", Command.FIX, "the parser"),
         ("/update", Command.UPDATE, ""),
         *((text, Command.HELP, "") for text in ("help", "please help", "?", "/HELP me", "ask")),
-        ("Approve!", Command.APPROVE, ""),
         ("please approve, thanks", Command.APPROVE, ""),
         ("/approve", Command.APPROVE, ""),
         ("please approve `482913`, thanks", Command.APPROVE, "`482913`, thanks"),
@@ -65,10 +57,10 @@ def test_the_first_word_can_be_a_command(text: str, command: Command, words: str
 @pytest.mark.parametrize(
     "text",
     [
-        "please fix this",
-        "why does add() subtract?",
         "why not fix this?",
         "can you stop?",
+        "don't approve",
+        "deny-lists are old",
         "publish the docs",
         "continue's handling in loops is wrong",
         "stop-words are missing",
@@ -82,26 +74,23 @@ def test_the_first_word_can_be_a_command(text: str, command: Command, words: str
         "/src/parser.py is slow",
         "/ is not served",
         "//x",
-        "/a.b",
         "/naïve",
         "/" + "x" * 65,
         "",
     ],
 )
 def test_everything_else_is_a_request_to_the_agent(text: str) -> None:
-    assert read_instruction(text) == Instruction(text=text)
+    assert read_instruction(text, reaches_run=True) == Instruction(text=text)
 
 
 @pytest.mark.parametrize(
     ("text", "command", "words"),
     [
-        ("review for security holes", Command.REVIEW, "for security holes"),
         ("review: is the cache still right?", Command.REVIEW, "is the cache still right?"),
         ("/review only the tests", Command.REVIEW, "only the tests"),
         ("please update", Command.UPDATE, ""),
         ("reviewers are not notified", Command.FIX, "reviewers are not notified"),
         ("update the README", Command.FIX, "update the README"),
-        ("merge this PR", Command.FIX, "merge this PR"),
     ],
 )
 def test_on_a_pull_request_a_review_or_an_update_can_be_asked_for(
@@ -124,12 +113,10 @@ def test_on_a_pull_request_a_review_or_an_update_can_be_asked_for(
         "approve, but only when the tests pass",
         "approve if it is safe",
         "approve. Unless it pushes",
-        "approve, don't",
         "approve the pull request",
         "approve 482913?",
         "approve 482913, but only when the tests pass",
         "approve. It only touches /tmp, doesn't it",
-        "approve: sofern die Tests durchlaufen",
         "approve, thanks, after the release",
         "approve 48 rows of the table",
         "approve 482913.5 in parse()",
@@ -143,53 +130,45 @@ def test_what_follows_a_word_that_controls_a_run_is_a_message_to_it(text: str) -
     message = Instruction(command=Command.MESSAGE, text=text)
     assert read_instruction(text, reaches_run=True) == message
     assert read_instruction(text) == Instruction(text=text)
-    slashed = read_instruction(f"/{text.replace('?', ', or not?', 1)}")
-    assert slashed.command is not Command.APPROVE
-
-
-@pytest.mark.parametrize("text", ["don't approve", "approved by nobody yet", "deny-lists are old"])
-def test_a_word_of_approval_within_a_text_is_none(text: str) -> None:
-    assert read_instruction(text, reaches_run=True) == Instruction(text=text)
+    assert read_instruction(f"/{text}").command is not Command.APPROVE
 
 
 @pytest.mark.parametrize(
     ("text", "extension", "words"),
     [
-        ("continue +50 iterations", granted(iterations=50), ""),
-        ("/continue +50 iterations, and use pytest", granted(iterations=50), "use pytest"),
-        ("+ 50 steps", granted(iterations=50), ""),
-        ("+$2", granted(budget=2), ""),
-        ("continue +$1.50", granted(budget=1.5), ""),
-        ("+1 hour", granted(time=3600), ""),
+        ("/continue +50 iterations, and use pytest", {"iterations": 50}, "use pytest"),
+        ("+ 50 steps", {"iterations": 50}, ""),
+        ("continue +$1.50", {"budget": 1.5}, ""),
+        ("+1 hour", {"time": 3600}, ""),
         (
             "continue +50 iterations, +$2 and +30 min, use pytest -x",
-            granted(iterations=50, budget=2, time=1800),
+            {"iterations": 50, "budget": 2, "time": 1800},
             "use pytest -x",
         ),
-        ("+10 steps +10 steps", granted(iterations=20), ""),
-        ("+999999999999999999999 iterations +$99999999999 +9999999999 hours", MAX_EXTENSION, ""),
+        ("+10 steps +10 steps", {"iterations": 20}, ""),
+        (
+            "+999999999999999999999 iterations +$99999999999 +9999999999 hours",
+            MAX_EXTENSION.model_dump(),
+            "",
+        ),
+        ("continue -5 iterations", {}, "5 iterations"),
+        ("continue +1e999 iterations", {}, "+1e999 iterations"),
+        ("continue +0 steps", {}, "+0 steps"),
+        ("continue with 2 minutes", {}, "with 2 minutes"),
     ],
 )
-def test_amounts_grant_more(text: str, extension: Extension, words: str) -> None:
-    instruction = read_instruction(text)
-    assert instruction == Instruction(command=Command.CONTINUE, extension=extension, text=words)
-
-
-@pytest.mark.parametrize(
-    "amount",
-    ["-5 iterations", "+1e999 iterations", "+nan steps", "+0 steps", "20", "with 2 minutes"],
-)
-def test_an_invalid_amount_grants_nothing_and_reaches_the_agent(amount: str) -> None:
-    instruction = read_instruction(f"continue {amount}")
-    assert (instruction.command, instruction.extension) == (Command.CONTINUE, Extension())
-    assert instruction.text
+def test_amounts_with_a_plus_sign_grant_more(
+    text: str, extension: dict[str, float], words: str
+) -> None:
+    granted = Extension.model_validate(extension)
+    expected = Instruction(command=Command.CONTINUE, extension=granted, text=words)
+    assert read_instruction(text) == expected
 
 
 @pytest.mark.parametrize(
     ("text", "named", "words"),
     [
         ("/release-notes since=v1.2", "release-notes", "since=v1.2"),
-        ("/release_notes", "release_notes", ""),
         ("/Counter, and be quick", "Counter", "and be quick"),
         ("/docs\nall of it\nplease", "docs", "all of it\nplease"),
         ("/notes: stop", "notes", "stop"),
@@ -201,18 +180,7 @@ def test_a_slash_names_an_agent_or_a_task(text: str, named: str, words: str) -> 
 
 def test_reserved_names_are_the_slash_commands() -> None:
     for name in COMMAND_NAMES:
-        assert read_instruction(f"/{name} x", pull_request=True).named == ""
-
-
-@pytest.mark.parametrize("body", ["@agent ?", "@agent?", "@agent  ??", "Hi @agent help"])
-def test_a_question_mark_after_the_mention_asks_for_help(body: str) -> None:
-    found = find_instruction(body, "@agent")
-    assert found is not None and read_instruction(found).command is Command.HELP
-
-
-def test_a_question_mark_behind_the_mention_belongs_to_the_words_before_it() -> None:
-    found = find_instruction("Why does add() subtract @agent?", "@agent")
-    assert found == "Why does add() subtract?"
+        assert read_instruction(f"/{name} x", pull_request=True).named is None
 
 
 def test_thanks_ask_for_nothing_unless_they_come_with_a_request() -> None:

@@ -30,87 +30,57 @@ BOTH = [("workflow_dispatch", by_hand), ("repository_dispatch", by_program)]
 
 @pytest.mark.parametrize(("name", "made"), BOTH)
 def test_a_dispatch_acts_like_a_comment(name: str, made: Any) -> None:
-    payload = made(issue="12", instruction="fix the sign, please")
+    payload = made(issue="12", instruction="@agent fix the sign, please", agent="/release-notes")
     found = started(name, payload, arrival=ARRIVAL)
-    assert (found.kind, found.command) == (TriggerKind.DISPATCHED, Command.FIX)
-    assert (found.number, found.instruction) == (12, "fix the sign, please")
+    assert (found.kind, found.key, found.at) == (TriggerKind.DISPATCHED, f"{name}:123", AT)
+    assert (found.number, found.named) == (12, "release-notes")
+    assert (found.command, found.instruction) == (Command.FIX, "fix the sign, please")
     assert found.actor.login == payload["sender"]["login"]
-    assert (found.key, found.at) == (f"{name}:123", AT)
-    assert found.snapshot is None
+    assert (
+        started(name, made(issue=" #7 ", agent="review"), arrival=ARRIVAL).is_pull_request is False
+    )
 
 
 @pytest.mark.parametrize(
-    ("words", "command", "left"),
+    ("inputs", "command"),
     [
-        ("review for leaks", Command.REVIEW, "for leaks"),
-        ("ask why is this so?", Command.QUESTION, "why is this so?"),
-        ("continue", Command.CONTINUE, ""),
-        ("update", Command.UPDATE, ""),
-        ("publish", Command.PUBLISH, ""),
-        ("@agent please fix", Command.FIX, "please fix"),
-        ("", Command.FIX, ""),
+        ({"issue": 12, "instruction": None, "agent": None}, Command.FIX),
+        ({"issue": "#12", "agent": "/review"}, Command.REVIEW),
+        ({"issue": "12", "instruction": "continue"}, Command.CONTINUE),
+        ({"issue": "12", "instruction": "update"}, Command.UPDATE),
     ],
 )
-def test_the_instruction_of_a_dispatch_is_parsed_like_a_mention(
-    words: str, command: Command, left: str
-) -> None:
-    payload = by_hand(issue="12", instruction=words)
-    found = started("workflow_dispatch", payload, arrival=ARRIVAL)
-    assert found.command is command
-    assert left in found.instruction
-
-
-def test_a_dispatch_can_name_an_agent() -> None:
-    payload = by_hand(issue="3", agent="release-notes", instruction="since=v1.2")
-    found = started("workflow_dispatch", payload, arrival=ARRIVAL)
-    assert (found.named, found.instruction) == ("release-notes", "since=v1.2")
-    found = started("workflow_dispatch", by_hand(issue="3", agent="/review"), arrival=ARRIVAL)
-    assert found.command is Command.REVIEW
-
-
-@pytest.mark.parametrize("number", [12, "12", " #12 "])
-def test_the_issue_number_is_accepted_in_any_form(number: Any) -> None:
-    payload = by_program(issue=number, instruction=None, agent=None)
-    assert started("repository_dispatch", payload, arrival=ARRIVAL).number == 12
+def test_its_instruction_may_be_a_command(inputs: dict[str, Any], command: Command) -> None:
+    found = started("repository_dispatch", by_program(**inputs), arrival=ARRIVAL)
+    assert (found.number, found.command) == (12, command)
 
 
 @pytest.mark.parametrize(
-    "given",
+    ("given", "why"),
     [
-        {"issue": "x"},
-        {"issue": "0"},
-        {"issue": "-1"},
-        {"issue": "1" * 21},
-        {"issue": True},
-        {"issue": 1.5},
-        {"issue": [3]},
-        {"issue": {"number": 3}},
-        {"instruction": "fix"},
-        {"issue": "3", "agent": "../x"},
-        {"issue": "3", "agent": "a b"},
-        {"issue": "3", "instruction": "stop"},
-        {"issue": "3", "instruction": "approve"},
-        {"issue": "3", "instruction": "help"},
+        *(
+            ({"issue": issue}, "`issue` is missing or not valid")
+            for issue in ("x", "0", "-1", "1" * 21, True, 1.5, [3], {"number": 3})
+        ),
+        ({"isue": "1", "instruction": "fix"}, "`issue` is missing or not valid"),
+        ({"issue": "3", "agent": "../x"}, "`agent`"),
+        ({"issue": "3", "agent": "a b"}, "`agent`"),
+        ({"issue": "3", "instruction": "stop"}, "in a comment"),
+        ({"issue": "3", "instruction": "approve"}, "in a comment"),
     ],
 )
 @pytest.mark.parametrize(("name", "made"), BOTH)
-def test_faults_of_a_dispatch_are_named(name: str, made: Any, given: dict[str, Any]) -> None:
-    refusal = reason(name, made(**given), arrival=ARRIVAL)
-    assert any(word in refusal for word in ("issue", "agent", "in a comment"))
+def test_faults_of_a_dispatch_are_named(
+    name: str, made: Any, given: dict[str, Any], why: str
+) -> None:
+    assert why in reason(name, made(**given), arrival=ARRIVAL)
 
 
-def test_a_dispatch_of_another_type_is_ignored() -> None:
-    payload = by_program(issue=3) | {"action": "deploy"}
-    assert "another type" in reason("repository_dispatch", payload, arrival=ARRIVAL)
-    assert not asks_for_sweep("repository_dispatch", payload | {"client_payload": {}})
-
-
-def test_a_server_leaves_workflows_to_their_jobs() -> None:
-    assert "job that it starts" in reason("workflow_dispatch", by_hand(issue="3"))
-
-
-def test_bots_dispatch_nothing_unless_they_are_on_the_list() -> None:
+def test_a_dispatch_for_something_else_or_by_a_bot_is_ignored() -> None:
     payload = by_program(issue=3)
+    other = payload | {"action": "deploy"}
+    assert "another type" in reason("repository_dispatch", other, arrival=ARRIVAL)
+    assert "job that it starts" in reason("workflow_dispatch", by_hand(issue="3"))
     payload["sender"] |= {"login": "deploy[bot]", "type": "Bot"}
     assert "isn't a person" in reason("repository_dispatch", payload, arrival=ARRIVAL)
     started("repository_dispatch", payload, arrival=ARRIVAL, allowed_users=["deploy[bot]"])
@@ -123,14 +93,11 @@ def test_bots_dispatch_nothing_unless_they_are_on_the_list() -> None:
         ("workflow_dispatch", {"inputs": None}, True),
         ("workflow_dispatch", {"inputs": {"issue": "", "instruction": " ", "agent": ""}}, True),
         ("workflow_dispatch", {"inputs": {"dry": "yes"}}, False),
-        ("workflow_dispatch", {"inputs": {"issue": "3"}}, False),
-        ("workflow_dispatch", {"inputs": {"instruction": "fix"}}, False),
-        ("workflow_dispatch", {"inputs": {"issue": "1" * 99}}, False),
+        ("workflow_dispatch", {"inputs": 3}, False),
         ("repository_dispatch", {"action": "agent"}, True),
         ("repository_dispatch", {"action": "agent", "client_payload": {"issue": 3}}, False),
-        ("repository_dispatch", {"action": "agent", "client_payload": {}}, True),
         ("repository_dispatch", {"action": "agent", "client_payload": []}, False),
-        ("workflow_dispatch", {"inputs": 3}, False),
+        ("repository_dispatch", {"action": "deploy", "client_payload": {}}, False),
         ("issues", {"inputs": None}, False),
     ],
 )
@@ -138,13 +105,6 @@ def test_a_schedule_or_a_dispatch_without_input_is_a_sweep(
     name: str, payload: Payload, sweeps: bool
 ) -> None:
     assert asks_for_sweep(name, payload) is sweeps
-
-
-def test_inputs_without_an_issue_are_named() -> None:
-    refusal = reason("repository_dispatch", by_program(isue="1", number=3), arrival=ARRIVAL)
-    assert refusal == (
-        "the input `issue` is not an issue number: None; the dispatch sets 'isue', 'number'"
-    )
 
 
 HOSTILE = st.recursive(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from resolver.github.events.commands import find_instruction
+from resolver.github.events.mentions import find_instruction
 from tests.github.markup import soup
 
 

@@ -1,4 +1,4 @@
-"""Tests of parsing events into triggers, whose keys depend on the event alone."""
+"""Tests of parsing comments into triggers, whose keys depend on the event alone."""
 
 import copy
 from datetime import UTC, datetime
@@ -18,14 +18,12 @@ def comment() -> Payload:
 
 def test_a_mention_in_a_new_comment_starts_work(comment: Payload) -> None:
     found = started("issue_comment", comment)
-    assert found.kind is TriggerKind.ISSUE_COMMENT
+    assert (found.kind, found.instruction) == (TriggerKind.ISSUE_COMMENT, "please fix this")
     assert found.key == f"issue_comment:{comment['comment']['id']}"
     assert (found.repository, found.number) == ("Codertocat/Hello-World", 1)
-    assert found.instruction == "please fix this"
-    assert found.actor.login == "Codertocat"
+    assert (found.actor.login, found.is_pull_request) == ("Codertocat", False)
     assert found.at == datetime(2019, 5, 15, 15, 20, 21, tzinfo=UTC)
     assert found.comment_id == comment["comment"]["id"]
-    assert not found.is_pull_request
     assert found.snapshot == Snapshot(
         title="Spelling error in the README file",
         body="It looks like you accidently spelled 'commit' with two 't's.",
@@ -53,14 +51,16 @@ def test_the_same_event_has_the_same_key_and_another_has_another(comment: Payloa
         ({"action": "deleted"}, "deleted"),
         ({"sender": {"login": "zoe", "id": 1}}, "author"),
         ({"comment": {"user": None}}, "author"),
-        ({"comment": {"created_at": "0001-01-01T00:00:00+14:00"}}, "created_at"),
-        ({"comment": {"created_at": "9999-12-31T23:59:59-12:00"}}, "created_at"),
-        ({"comment": {"created_at": 1e300}}, "created_at"),
-        ({"comment": {"created_at": "soon"}}, "created_at"),
+        *(
+            ({"comment": {"created_at": time}}, "created_at")
+            for time in ("0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-12:00", 1e300, "soon")
+        ),
         *(
             ({"repository": {"full_name": name}}, "full_name")
             for name in ("../x", "a/b/c", "a", "a/b\n", "a b/c", "https://evil/a/b")
         ),
+        *(({name: None}, name) for name in ("action", "issue", "sender")),
+        ({"issue": {"number": None}}, "issue.number"),
     ],
 )
 def test_another_comment_event_starts_nothing(comment: Payload, changes: Payload, why: str) -> None:
@@ -71,23 +71,14 @@ def test_another_comment_event_starts_nothing(comment: Payload, changes: Payload
 
 
 @pytest.mark.attack
-def test_a_bot_is_ignored_unless_allowed(comment: Payload) -> None:
+@pytest.mark.parametrize(
+    ("login", "kind"), [("evil[bot]", "Bot"), ("evil[bot]", "User"), ("acme", "Organization")]
+)
+def test_a_bot_is_ignored_unless_allowed(comment: Payload, login: str, kind: str) -> None:
     """Another bot mentions the agent: ignored, unless the operator lists it."""
     for account in (comment["comment"]["user"], comment["sender"]):
-        account.update(login="evil[bot]", type="Bot")
+        account.update(login=login, type=kind)
     assert "isn't a person" in reason("issue_comment", comment)
-    assert started("issue_comment", comment, allowed_users=("Evil[bot]",))
-    own = {"bot_login": "Evil[bot]", "allowed_users": ("evil[bot]",)}
+    assert started("issue_comment", comment, allowed_users=(login.upper(),))
+    own = {"bot_login": login.upper(), "allowed_users": (login,)}
     assert reason("issue_comment", comment, **own) == "it was made by Resolver itself"
-
-
-@pytest.mark.parametrize(
-    "path", ["action", "issue", "issue.number", "comment.created_at", "sender.id"]
-)
-def test_a_payload_without_a_field_is_ignored_with_its_name(comment: Payload, path: str) -> None:
-    *parents, last = path.split(".")
-    where = comment
-    for parent in parents:
-        where = where[parent]
-    del where[last]
-    assert path in reason("issue_comment", comment)

@@ -7,8 +7,7 @@ import pytest
 from resolver.config.github_settings import AccessPolicy
 from resolver.errors import ForgeError, NotAllowed, Refused
 from resolver.github.events.permission import authorize
-from resolver.models.run import Actor, Command, Trigger, TriggerKind
-from resolver.runs.conversation.watch import STARTING_COMMANDS
+from resolver.models.run import Actor, Trigger, TriggerKind
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
@@ -37,54 +36,46 @@ class Permissions:
         return self.may_push
 
 
-def asked_by(login: str, **changes: object) -> Trigger:
-    return reports.trigger(actor=Actor(login=login), **changes)
+def asked_by(login: str, kind: TriggerKind = TriggerKind.ISSUE_COMMENT) -> Trigger:
+    return reports.trigger(actor=Actor(login=login), kind=kind)
 
 
 @pytest.mark.parametrize(
-    ("reader", "policy"),
+    ("kind", "reader", "policy", "asked"),
     [
-        (Permissions("write"), None),
-        (Permissions("admin"), None),
-        (Permissions(), AccessPolicy(users=("dave", "Carol"))),
-        (Permissions("read", teams=("octo/core",)), TEAMS),
+        ("issue_comment", Permissions("write"), TEAMS, ["carol"]),
+        ("issue_labeled", Permissions("admin"), None, ["carol"]),
+        ("dispatched", Permissions(), AccessPolicy(users=("dave", "Carol")), []),
+        (
+            "review_comment",
+            Permissions("read", teams=("octo/core",)),
+            TEAMS,
+            ["carol", "octo/docs", "octo/core"],
+        ),
+        ("check_failed", Permissions(), None, []),
+        ("local", Permissions(), None, []),
+        ("command_line", Permissions(may_push=True), None, []),
     ],
 )
 def test_writers_and_people_on_the_lists_may_start_work(
-    reader: Permissions, policy: AccessPolicy | None
+    kind: str, reader: Permissions, policy: AccessPolicy | None, asked: list[str]
 ) -> None:
-    authorize(asked_by("carol"), reader, policy)
+    authorize(asked_by("carol", TriggerKind(kind)), reader, policy)
+    assert reader.asked == asked
 
 
-@pytest.mark.parametrize("command", sorted(STARTING_COMMANDS))
-@pytest.mark.parametrize("level", ["none", "read", "triage"])
-def test_others_may_start_nothing(command: Command, level: str) -> None:
-    asking = asked_by("eve").model_copy(update={"command": command})
-    with pytest.raises(
-        NotAllowed, match=rf"eve has no write access.*permission: {level}"
-    ) as caught:
-        authorize(asking, Permissions(level), TEAMS)
+@pytest.mark.parametrize(
+    ("kind", "reader", "why"),
+    [
+        ("issue_comment", Permissions("none"), "eve has no write access.*permission: none"),
+        ("dispatched", Permissions("read"), "eve has no write access.*permission: read"),
+        ("command_line", Permissions("admin"), "may not push"),
+    ],
+)
+def test_others_may_start_nothing(kind: str, reader: Permissions, why: str) -> None:
+    with pytest.raises(NotAllowed, match=why) as caught:
+        authorize(asked_by("eve", TriggerKind(kind)), reader, TEAMS)
     assert caught.value.next_step
-
-
-def test_a_person_with_permission_needs_no_team_lookup() -> None:
-    reader = Permissions("write")
-    authorize(asked_by("alice"), reader, TEAMS)
-    assert reader.asked == ["alice"]
-
-
-@pytest.mark.parametrize("kind", [TriggerKind.CHECK_FAILED, TriggerKind.LOCAL])
-def test_nobody_is_asked_about_a_failed_check_or_a_local_checkout(kind: TriggerKind) -> None:
-    reader = Permissions()
-    authorize(asked_by("eve", kind=kind), reader)
-    assert reader.asked == []
-
-
-def test_the_command_line_needs_a_token_with_push_permission() -> None:
-    trigger = asked_by("whoever", kind=TriggerKind.COMMAND_LINE)
-    authorize(trigger, Permissions(may_push=True))
-    with pytest.raises(Refused, match="may not push"):
-        authorize(trigger, Permissions("admin"))
 
 
 # What GitHub answers
@@ -98,24 +89,15 @@ def server(github: GitHubServer) -> GitHubServer:
 
 @pytest.mark.attack
 @pytest.mark.parametrize("role", ["triage", "read", None])
-@pytest.mark.parametrize("association", ["OWNER", "MEMBER", "CONTRIBUTOR"])
 def test_people_without_write_access_may_not_start_work(
-    server: GitHubServer, role: str | None, association: str
+    server: GitHubServer, role: str | None
 ) -> None:
     """Somebody with read or triage access asks for work: refused."""
-    server.grant("mallory", NAME, role, association=association)
+    server.grant("mallory", NAME, role, association="OWNER")
+    server.grant("mona", NAME, "maintain")
+    authorize(asked_by("mona"), forge_for(server))
     with pytest.raises(Refused, match="mallory has no write access"):
         authorize(asked_by("mallory"), forge_for(server))
-
-
-def test_a_custom_role_counts_as_its_base_role(server: GitHubServer) -> None:
-    server.grant("alice", NAME, "write")
-    answer = {"permission": "write", "role_name": "release-captain", "user": None}
-    server.fail_next("GET", "/permission$", 200, body=answer)
-    authorize(asked_by("alice"), forge_for(server))
-    server.fail_next("GET", "/permission$", 200, body={**answer, "permission": "read"})
-    with pytest.raises(NotAllowed):
-        authorize(asked_by("alice"), forge_for(server))
 
 
 def test_active_members_of_teams_are_known(server: GitHubServer) -> None:
@@ -123,9 +105,8 @@ def test_active_members_of_teams_are_known(server: GitHubServer) -> None:
     server.add_member("octo/core", "dave", "pending")
     server.grant("mona", NAME, "write")
     forge = forge_for(server, server.token_for("mona"))
-    assert [forge.is_member("octo/core", name) for name in ("Carol", "dave", "eve")] == [
-        True, False, False,
-    ]  # fmt: skip
+    members = [name for name in ("Carol", "dave", "eve") if forge.is_member("octo/core", name)]
+    assert members == ["Carol"]
     blind = server.token_for(BOT, NAME, permissions={"metadata": "read", "contents": "write"})
     with pytest.raises(NotAllowed, match="who is in octo/core") as caught:
         authorize(asked_by("carol"), forge_for(server, blind), AccessPolicy(teams=("octo/core",)))
