@@ -236,8 +236,7 @@ class GitHubForge:
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
         pull = self._repository.get_pull(self._number(report.trigger))
-        page = f"{self._access.server_url.rstrip('/')}/{self._name}/blob/{review.commit}"
-        return reviews.submit_review(self._access, pull, self.whoami(), report, review, page)
+        return reviews.submit_review(self._access, pull, self.whoami(), report, review)
 
     def answer_threads(
         self, report: Report, replies: Sequence[ThreadReply], commit: str | None

@@ -112,11 +112,10 @@ def build_review(
     if pull is None:
         return None
     review = place_remarks(review_remarks(log.state.events), pull, own_login)
-    number, host = report.trigger.number, report.forge_host
     rendered_comments = [
-        (remark.place, remark_body(remark, number, host)) for remark in review.inline_comments
+        (remark.place, remark_body(report, remark)) for remark in review.inline_comments
     ]
-    body = review_body(report, review, None)
+    body = review_body(report, review)
     return ReviewDraft(review, render("run/review.md.j2", body=body, remarks=rendered_comments))
 
 

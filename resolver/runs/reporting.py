@@ -23,9 +23,9 @@ from resolver.events.run_log import RunLog
 from resolver.git.deceptive_text import find_deceptive_text
 from resolver.git.policy import MAX_PATCH_BYTES
 from resolver.git.tree import read_changes
+from resolver.github.comments.comment_text import verification_values
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.comments.templates import render_comment
-from resolver.github.comments.verification_text import verification_values
 from resolver.models.approval import PendingApproval
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import (
@@ -342,7 +342,7 @@ def print_result(result: RunResult, console: Console, resume_command: str | None
 
     resume_command: the command line that resumes the run; None if it can't be resumed.
     """
-    output, verification = result.request.output, verification_values(result.report, 0)
+    output, verification = result.request.output, verification_values(result.report)
     text = render(
         "run/result.txt.j2",
         result=result,

@@ -3,8 +3,6 @@
 import threading
 from datetime import timedelta
 
-import pytest
-
 from resolver.errors import ForgeError
 from resolver.events import actions as a
 from resolver.events.lifecycle import (
@@ -109,17 +107,6 @@ def test_progress_follows_the_log() -> None:
     assert reporter.comment_id == 7 and board.threads != {threading.get_ident()}
 
 
-def test_the_comments_of_killed_runs_are_closed_once() -> None:
-    board = Board()
-    reporter = telling(board)
-    reporter.start()
-    until(lambda: board.closed_for)
-    reporter.show(iterations=1)
-    until(lambda: board.written[-1].iterations == 1)
-    reporter.close()
-    assert board.closed_for == ["r"]
-
-
 def test_a_slow_server_does_not_block_and_nothing_is_written_after_close() -> None:
     board = Board()
     board.answers.clear()
@@ -150,20 +137,6 @@ def test_an_edit_is_retried_a_limited_number_of_times() -> None:
     until(lambda: away.write_count == MAX_FAILURES)
     reporter.close()
     assert away.write_count == MAX_FAILURES and reporter.comment_id is None
-
-
-def test_a_run_goes_on_without_progress_if_there_is_no_access_to_github(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def refuse() -> Board:
-        raise ForgeError("the token is not accepted")
-
-    reporter = ProgressReporter(refuse, initial(), 0.01, str)
-    reporter.start()
-    reporter.show(iterations=1)
-    reporter.close()
-    assert "is not reported: the token is not accepted" in caplog.text
-    assert reporter.comment_id is None
 
 
 def test_a_deleted_comment_ends_the_progress_updates() -> None:

@@ -20,7 +20,6 @@ from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
 from tests.github.test_comment_markdown import active
 
-PAGE = "https://github.com/octo/demo/blob/" + "a" * 40
 HOSTILE = (
     "@octocat <img src=x onerror=alert(1)> </details><script>alert(1)</script>\n\n"
     "![x](https://evil.example/?d=1) [x](javascript:alert(1)) #99\n\n````\n```\n<!-- "
@@ -33,7 +32,7 @@ def remark(**more: Any) -> Remark:
 
 def body(*body_comments: Remark, message: str = "It halves.", **more: Any) -> str:
     report = reports.report(outcome=reports.outcome(message, **more))
-    return review_body(report, Review(commit="a" * 40, body_comments=body_comments), PAGE)
+    return review_body(report, Review(commit="a" * 40, body_comments=body_comments))
 
 
 def fences(markdown: str) -> list[tuple[str, str]]:
@@ -61,31 +60,26 @@ def test_any_suggestion_is_exact_or_omitted(text: str) -> None:
     ],
 )
 def test_a_suggestion_that_can_not_be_applied_is_shown_as_code(made: Remark) -> None:
-    shown = remark_body(made, 7, "")
+    shown = remark_body(reports.report(), made)
     assert not any(info == "suggestion" for info, _ in fences(shown))
     assert "Proposed text" in shown
     assert "\u202e" not in shown
 
 
 def test_text_of_a_model_can_not_form_a_suggestion() -> None:
-    shown = remark_body(remark(body="```suggestion\nrm -rf /\n```"), 7, "")
+    shown = remark_body(reports.report(), remark(body="```suggestion\nrm -rf /\n```"))
     assert fences(shown) == [("text", "rm -rf /\n")]
 
 
-def test_comments_outside_of_the_diff_link_to_their_lines() -> None:
+def test_comments_outside_of_the_diff_are_in_the_body_with_their_places() -> None:
     text = body(
         remark(start_line=10),
         remark(path="ü b.py", body="two\n\nparagraphs", suggestion="x = 1"),
-        remark(side="LEFT", body="gone"),
-        remark(path="../../evil", body="up"),
     )
-    assert f"- [`src/a.py:10-12`](<{PAGE}/src/a.py#L10-L12>)" in text
-    assert f"({'<'}{PAGE}/%C3%BC%20b.py#L12>)" in text
-    assert "- `src/a.py:12`" in text
-    assert "- `../../evil:12`" in text
+    assert "- `src/a.py:10-12`" in text and "- `ü b.py:12`" in text
     html = MarkdownIt("gfm-like", {"linkify": False}).render(text)
-    assert html.count("<li>") == 4
-    assert "<p>paragraphs</p>" in html
+    assert html.count("<li>") == 2
+    assert "<p>paragraphs</p>" in html and "<code>x = 1\n</code>" in html
 
 
 def test_a_long_review_fits_the_limit() -> None:
@@ -94,7 +88,7 @@ def test_a_long_review_fits_the_limit() -> None:
     assert utf16_length(text) <= MAX_BODY
     assert is_closed(text)
     assert "more, in the event log" in text
-    long = remark_body(remark(body="w " * 50_000, suggestion="s\n" * 9_000), 7, "")
+    long = remark_body(reports.report(), remark(body="w " * 50_000, suggestion="s\n" * 9_000))
     assert utf16_length(long) <= MAX_BODY
 
 
@@ -107,8 +101,8 @@ def test_a_hostile_review_is_only_text() -> None:
             verification=HOSTILE,
             remaining=HOSTILE,
         ),
-        remark_body(remark(**hostile, severity="high"), 7, ""),
-        remark_body(remark(**hostile, side="LEFT"), 7, ""),
+        remark_body(reports.report(), remark(**hostile, severity="high")),
+        remark_body(reports.report(), remark(**hostile, side="LEFT")),
     ):
         live = [part for part in active(text) if not part.startswith("<!-- resolver:")]
         assert live == [], text

@@ -95,19 +95,6 @@ def test_a_tick_needs_a_box_of_the_template_and_a_reason(line: str, shown: str) 
     assert filled("## What\n\n- [ ] a\n", f"## What\n\n{line}") == f"## What\n\n{shown}"
 
 
-def test_a_heading_in_code_is_ignored() -> None:
-    text = "## What\n\n```\n## Why\n```\n\n## Why\n\nc"
-    assert filled("## What\n\n## Why\n", text) == text
-    assert fill("## What\n\n## Why\n", "## What\n\n```\n## Why\n```") is None
-
-
-def test_a_template_without_headings_takes_the_whole_text() -> None:
-    template = "<!-- What and why? -->\nDescribe it.\n\n- [ ] I have read the rules\n"
-    assert filled(template, "It adds.\n\n## Why\n\nIt subtracted.") == (
-        "It adds.\n\n## Why\n\nIt subtracted."
-    )
-
-
 @pytest.mark.attack
 def test_the_text_refers_to_no_other_issue_and_notifies_nobody() -> None:
     """The agent's text for a pull request template mentions people and other issues: nothing of it

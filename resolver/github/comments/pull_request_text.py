@@ -6,19 +6,14 @@ sections. Titles and commit subjects are the agent's, if they say what changed.
 
 import re
 import textwrap
+from typing import Any
 
 from resolver.config.templates import render
-from resolver.github.comments.comment_text import (
-    LEVELS,
-    DetailLevel,
-    comment_values,
-    is_task_completed,
-    message_below_title,
-)
+from resolver.github.comments.comment_text import message_below_title, report_values
 from resolver.github.comments.pull_request_template import fill_template
 from resolver.github.comments.report import Report
-from resolver.github.comments.templates import render_comment, safe
-from resolver.github.text.comment_markdown import MAX_BODY, is_closed
+from resolver.github.comments.templates import render_comment, render_to_fit, safe
+from resolver.github.text.comment_markdown import MAX_BODY
 from resolver.github.text.markdown import (
     format_title,
     shorten_text,
@@ -30,10 +25,12 @@ from resolver.github.text.markers import Ending, run_marker
 from resolver.models.run import TriggerKind
 from resolver.models.titles import MAX_TITLE_CHARACTERS
 from resolver.trace.plain import plural
-from resolver.trace.untrusted_text import utf16_length
 
 MAX_MESSAGE_CHARACTERS = 1_500
 """Maximum length of a commit message between its subject and its trailers, in characters."""
+
+MAX_FILLED_LENGTH = 12_000
+"""Maximum length of the agent's text for the repository's template, in UTF-16 units."""
 
 LINE_WIDTH = 72
 
@@ -112,50 +109,40 @@ def _wrap_paragraph(paragraph: str) -> str:
 
 
 def pull_request_body(report: Report) -> str:
-    """Return the body of the pull request: at most 65,536 characters, all HTML tags closed."""
-    text = _render_to_fit(report)
-    if report.trigger.kind is TriggerKind.LOCAL:
-        return f"{text}\n"
+    """Return the body of the pull request: at most 65,536 characters, all HTML tags closed.
+
+    It has the repository's template if the agent's text follows it, and Resolver's own sections.
+    """
+    filled = _fill_template(report)
+    states_issue = not (filled and _closes_issue(filled, report))
+    text = _render_body(
+        report, filled=safe(filled or ""), states_issue=states_issue, is_addition=False
+    )
     trigger = report.trigger
+    if trigger.kind is TriggerKind.LOCAL:
+        return f"{text}\n"
     marker = run_marker(trigger.key, Ending.PULL_REQUEST, trigger.subject, report.run)
     return f"{marker}\n\n{text}\n"
 
 
 def addition_text(report: Report) -> str:
-    """Return the comment on a pull request that says what a later request has added to it."""
+    """Return the comment on a pull request that says what a later request has added to it.
+
+    The pull request's own text closes the issue, and the comment on the issue tells of the run.
+    """
     return render_comment(
         "addition.md.j2",
         commit=(report.publication.commit or "")[:12],
         issue=report.trigger.number,
-        text=safe(_render_to_fit(report, is_addition=True)),
+        text=safe(_render_body(report, filled=None, is_addition=True, states_issue=False)),
     ).strip()
 
 
-def _render_to_fit(report: Report, *, is_addition: bool = False) -> str:
-    """Render Resolver's own sections at the highest level of detail that fits.
-
-    The repository's template, filled in, is between them if the agent's text follows it.
-    `is_addition` is True for a comment: the pull request's own text closes the issue, and the
-    comment on the issue tells of the run.
-    """
+def _render_body(report: Report, **values: Any) -> str:
     outcome = report.outcome
     message = message_below_title(outcome, outcome.title, _subject(report)) if outcome else ""
-    for detail in (*LEVELS, None):
-        level = detail or LEVELS[-1]
-        filled = _fill_template(report, level) if detail and not is_addition else None
-        values = comment_values(report, message, level)
-        text = render_comment(
-            "pull_request_body.md.j2",
-            **values,
-            statements=dict(values["sections"]),
-            all_files=report.patch.files if report.patch else (),
-            filled=safe(filled or ""),
-            states_issue=not is_addition and not (filled and _closes_issue(filled, report)),
-            is_addition=is_addition,
-        ).strip()
-        if utf16_length(text) <= MAX_BODY - 500 and is_closed(text):
-            break
-    return text
+    values = {**report_values(report, message), **values}
+    return render_to_fit("pull_request_body.md.j2", MAX_BODY - 500, **values)
 
 
 def _closes_issue(text: str, report: Report) -> bool:
@@ -165,7 +152,7 @@ def _closes_issue(text: str, report: Report) -> bool:
     return re.search(closing, text, re.I | re.M) is not None
 
 
-def _fill_template(report: Report, detail: DetailLevel) -> str | None:
+def _fill_template(report: Report) -> str | None:
     """Return the template with the agent's text for it, None if there is no valid one."""
     template, outcome = report.conventions.template, report.outcome
     if outcome is None or not template.strip() or not outcome.pull_request_body.strip():
@@ -175,11 +162,11 @@ def _fill_template(report: Report, detail: DetailLevel) -> str | None:
         outcome.pull_request_body,
         # A reference could close an issue that the change does not resolve.
         own_issue=report.trigger.subject if _closes(report) else None,
-        limit=detail.message,
+        limit=MAX_FILLED_LENGTH,
         forge_host=report.forge_host,
     )
 
 
 def _closes(report: Report) -> bool:
     is_on_pull = report.task is not None and report.task.pull is not None
-    return report.trigger.subject is not None and is_task_completed(report) and not is_on_pull
+    return report.trigger.subject is not None and report.is_completed and not is_on_pull

@@ -166,6 +166,12 @@ class Report(FrozenModel):
         return urlsplit(self.task.url).netloc if self.task else ""
 
     @property
+    def is_completed(self) -> bool:
+        """True if the agent finished and reported the whole task as completed."""
+        outcome = self.outcome
+        return outcome is not None and outcome.state is RunState.FINISHED and outcome.task_completed
+
+    @property
     def ending(self) -> Ending:
         """The run's outcome. A failure takes precedence over everything before it."""
         if self.failure is not None:

@@ -7,26 +7,56 @@ as they are, and can't pass on by mistake what a model or a user wrote.
 
 import html
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any
 
-from jinja2 import Environment, nodes
+from jinja2 import Environment, nodes, pass_context
 from jinja2.compiler import CodeGenerator, Frame
+from jinja2.runtime import Context
 from markupsafe import Markup
 
 from resolver.config.templates import environment_options
+from resolver.github.text.comment_markdown import is_closed, safe_markdown
 from resolver.github.text.markdown import code_span, fence, shorten_text, single_line, visible
 from resolver.models.truncate import keep_last_lines
 from resolver.models.verification import totals_of
 from resolver.security.invisible_text import with_invisible_shown
 from resolver.trace.plain import duration, money
+from resolver.trace.untrusted_text import utf16_length
 
 _MAX_LINE = 800
 """Maximum number of characters of a text that no filter shortens."""
 
 _PAGE = re.compile(r"https?://[^\s<>()]+")
+
+
+MAX_NAMES = 10
+"""Maximum number of tests that are named in one list."""
+
+
+@dataclass(frozen=True)
+class DetailLevel:
+    """Limits for one level of detail in a text of a run.
+
+    `message` is a length in UTF-16 units, `output` (of one command) a length in characters.
+    `files`, `commands` and `lines` (of lists such as warnings) are numbers of items.
+    """
+
+    message: int
+    files: int
+    commands: int
+    output: int
+    lines: int
+
+
+LEVELS = (
+    DetailLevel(message=12_000, files=100, commands=15, output=1_500, lines=30),
+    DetailLevel(message=4_000, files=30, commands=8, output=400, lines=10),
+    DetailLevel(message=1_000, files=10, commands=3, output=100, lines=5),
+)
 
 
 def safe(markdown: Any) -> Markup:
@@ -98,6 +128,21 @@ def join(parts: Iterable[Any], separator: str = "") -> Markup:
     return safe(line(separator).join(_finalize(part) for part in parts))
 
 
+def named(names: Sequence[str]) -> Markup:
+    """Return the first names, and the number of the others."""
+    left_out = len(names) - MAX_NAMES
+    more = safe(f" and {left_out} more") if left_out > 0 else safe("")
+    return join([code(name) for name in names[:MAX_NAMES]], safe(", ")) + more
+
+
+@pass_context
+def _markdown(context: Context, text: str | None, limit: int) -> Markup:
+    """Return a model's text about the run of the report, as harmless markdown."""
+    report = context["report"]
+    own_issue, host = report.trigger.subject, report.forge_host
+    return safe(safe_markdown(text or "", own_issue=own_issue, limit=limit, forge_host=host))
+
+
 def _finalize(value: Any) -> Any:
     if value is None:
         return safe("")
@@ -142,15 +187,20 @@ def markdown_environment() -> Environment:
         "html_code": html_code,
         "join": join,
         "line": line,
+        "md": _markdown,
         "minute": minute,
         "money": lambda cost: safe(money(cost)),
+        "named": named,
         "output": output,
         "page": page,
         "second": second,
         "sentence": sentence,
         "shown": lambda text: with_invisible_shown(str(text)),
         "totals": totals_of,
+        "truncated": shorten_text,
+        "utf16_length": lambda text: utf16_length(str(text or "")),
     }
+    environment.globals["max_names"] = MAX_NAMES
     return environment
 
 
@@ -162,3 +212,13 @@ def _environment() -> Environment:
 def render_comment(name: str, **values: Any) -> str:
     """Return the template `prompts/comments/<name>` rendered with the values, as markdown."""
     return str(_environment().get_template(f"comments/{name}").render(**values))
+
+
+def render_to_fit(name: str, limit: int, **values: Any) -> str:
+    """Return the template rendered at the highest level of detail at which it is closed and has at
+    most `limit` UTF-16 units."""
+    for detail in LEVELS:
+        text = render_comment(name, detail=detail, **values).strip()
+        if utf16_length(text) <= limit and is_closed(text):
+            break
+    return text

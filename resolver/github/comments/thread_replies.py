@@ -5,7 +5,9 @@ Source: https://docs.github.com/en/rest/pulls/comments#create-a-reply-for-a-revi
 """
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 
 from github.PullRequest import PullRequest
@@ -23,7 +25,6 @@ from resolver.github.comments.templates import render_comment, safe
 from resolver.github.context.conversation import ConversationReader
 from resolver.github.context.conversation import Thread as FetchedThread
 from resolver.github.context.own_comments import searched_since
-from resolver.github.text.comment_markdown import safe_markdown
 from resolver.github.text.markers import is_thread_reply, thread_marker
 from resolver.models.pull_request import AnsweredThreads, ThreadReply
 from resolver.models.run import Trigger
@@ -38,20 +39,14 @@ def thread_reply(report: Report, reply: ThreadReply, link: str | None) -> str:
     `link` is the page of the commit that was added to the pull request. It is None if there is
     none: the change then is in a separate pull request, or was not published.
     """
-    number, patch = report.trigger.number, report.patch
-    other_pull_url = report.pull_request.url if report.pull_request and not link else ""
-    commit = patch.commit if patch is not None and patch.commit else ""
-    text = safe_markdown(
-        reply.text, own_issue=number, limit=MAX_REPLY_LENGTH, forge_host=report.forge_host
-    )
+    marker = safe(marker_of(report, reply))
     return render_comment(
         "thread_reply.md.j2",
-        marker=safe(marker_of(report, reply)),
-        text=safe(text),
-        done=reply.is_addressed,
-        commit=commit[:12],
-        link=safe(link or ""),
-        other_pull_request=safe(other_pull_url or ""),
+        report=report,
+        reply=reply,
+        marker=marker,
+        link=link,
+        max_length=MAX_REPLY_LENGTH,
     )
 
 
@@ -76,81 +71,64 @@ def reply_of_run(pull: PullRequest, own_login: str, trigger: Trigger) -> PullReq
     return None
 
 
+@dataclass(frozen=True)
 class ThreadReplyWriter:
     """Replies in the review threads of one request.
 
     `link` is the page of the commit that was added to the pull request, None if there is none.
     """
 
-    def __init__(
-        self,
-        access: GitHubAccess,
-        repository: Repository,
-        own_login: str,
-        report: Report,
-        link: str | None,
-    ) -> None:
-        self._access = access
-        self._repository = repository
-        self._own_login = own_login
-        self._report = report
-        self._link = link
-        self._pull = repository.get_pull(report.trigger.number or 0)
+    access: GitHubAccess
+    repository: Repository
+    own_login: str
+    report: Report
+    link: str | None
 
     def post(self, replies: Sequence[ThreadReply]) -> AnsweredThreads:
         """Write one reply in each thread that still exists, and return the result.
 
         Raises ForgeError if GitHub is unavailable or no reply could be written.
         """
-        with self._access.wrap_errors(self._operation, "pull-requests: read"):
-            threads, earlier_replies = self._threads(), self._replies()
+        number, name = self.report.trigger.number or 0, self.repository.full_name
+        with self.access.wrap_errors(self._operation, "pull-requests: read"):
+            reader = ConversationReader(self.access, name, number)
+            threads = {thread.id: thread for thread in reader.threads().items}
+            earlier_replies = self._replies()
         urls: list[str] = []
         unanswered: list[str] = []
         last_error: ForgeError | None = None
         for reply in replies:
+            earlier = earlier_replies.get(marker_of(self.report, reply))
             thread = threads.get(reply.thread.thread.id)
-            if thread is None:
-                unanswered.append(reply.thread.place)
-                continue
             try:
-                urls.append(self._write_reply(reply, thread, earlier_replies).html_url)
+                if thread is None:
+                    unanswered.append(reply.thread.place)
+                else:
+                    urls.append((earlier or self._write_reply(reply, thread)).html_url)
             except ServerFailure:
                 raise
             except ForgeError as error:  # the thread was deleted a moment ago, or is locked
                 unanswered.append(reply.thread.place)
                 last_error = error
-                continue
         if last_error is not None and not urls:
             raise last_error
-        return AnsweredThreads(
-            url=urls[0] if urls else "",
-            missing_places=tuple(unanswered),
-        )
+        return AnsweredThreads(url=urls[0] if urls else "", missing_places=tuple(unanswered))
 
     @property
     def _operation(self) -> str:
-        name = self._repository.full_name
-        return f"answer in the review threads of {name}#{self._report.trigger.number}"
+        name = self.repository.full_name
+        return f"answer in the review threads of {name}#{self.report.trigger.number}"
 
-    def _threads(self) -> dict[str, FetchedThread]:
-        number = self._report.trigger.number or 0
-        reader = ConversationReader(self._access, self._repository.full_name, number)
-        return {thread.id: thread for thread in reader.threads().items}
+    @cached_property
+    def _pull(self) -> PullRequest:
+        return self.repository.get_pull(self.report.trigger.number or 0)
 
-    def _write_reply(
-        self,
-        reply: ThreadReply,
-        thread: FetchedThread,
-        earlier_replies: Mapping[str, PullRequestComment],
-    ) -> PullRequestComment:
-        """Return the reply, which is written unless it exists."""
-        requested_thread, marker = reply.thread.thread, marker_of(self._report, reply)
-        if marker in earlier_replies:
-            return earlier_replies[marker]
-        body = thread_reply(self._report, reply, self._link)
-        root_id = thread.shown_comments[0].id if thread.shown_comments else requested_thread.root
+    def _write_reply(self, reply: ThreadReply, thread: FetchedThread) -> PullRequestComment:
+        marker, body = marker_of(self.report, reply), thread_reply(self.report, reply, self.link)
+        comments = thread.shown_comments
+        root_id = comments[0].id if comments else reply.thread.thread.root
         return write_once(
-            self._access,
+            self.access,
             self._operation,
             "pull-requests: write",
             lambda: self._replies().get(marker),
@@ -160,7 +138,7 @@ class ThreadReplyWriter:
 
     def _replies(self) -> dict[str, PullRequestComment]:
         """Return the replies to this request by their markers."""
-        replies = _own_replies(self._pull, self._own_login, self._report.trigger)
+        replies = _own_replies(self._pull, self.own_login, self.report.trigger)
         return {(reply.body or "").split("\n", 1)[0].strip(): reply for reply in replies}
 
 
