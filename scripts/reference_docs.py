@@ -12,7 +12,7 @@ from prometheus_client.metrics_core import Metric
 from resolver.cli.main import COMMANDS, cli
 from resolver.entrypoints.webhook.metrics import REGISTRY, QueueCollector
 from resolver.entrypoints.webhook.request_queue import Backlog
-from resolver.runs.output import OutcomeFile
+from resolver.runs.outcome_file import OutcomeFile
 from scripts.events_docs import describe_type, format_table
 from scripts.settings_docs import link_pages, origin_note
 

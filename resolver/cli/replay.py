@@ -16,7 +16,7 @@ from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.control import Control
 from resolver.errors import UsageError
-from resolver.events.lifecycle import ModelReplied, ReplayDiverged, RunStarted, roots_of
+from resolver.events.lifecycle import ModelReplied, RunStarted, roots_of
 from resolver.events.log import Event
 from resolver.events.run_log import RunLog, current_run, require_opening
 from resolver.events.stream import Subscriber, utc_now
@@ -37,7 +37,7 @@ from resolver.runs.common import (
 )
 from resolver.runs.execute import open_sandbox
 from resolver.runs.output import Output
-from resolver.runs.resuming.rebuild import RecordedAction, Reexecution, RelocatedExecutor, reexecute
+from resolver.runs.resuming.rebuild import Reexecution, RelocatedExecutor, reexecute
 from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
 from resolver.storage.log_location import open_log
@@ -160,16 +160,11 @@ def replay_log(
                 runtime,
                 _,
             ):
-
-                def report(_: RecordedAction, difference: ReplayDiverged) -> None:
+                executor = RelocatedExecutor(runtime, roots_of(log.events), runtime.root)
+                result = reexecute(log.events, executor, include_views=True)
+                for _, difference in result.differences:
                     stream.add(difference)
-
-                return reexecute(
-                    log.events,
-                    RelocatedExecutor(runtime, roots_of(log.events), runtime.root),
-                    include_views=True,
-                    on_difference=report,
-                )
+                return result
 
 
 def _render_result(log: ReplayLog, result: Reexecution) -> str:

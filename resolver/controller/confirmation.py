@@ -43,8 +43,8 @@ Actions that only look something up for the agent (Recall, code search) are not,
 a delegate, whose own actions are checked one by one.
 """
 
-DEFAULT_WAIT_SECONDS = 600.0
-"""Default time that a process waits for a person, in seconds."""
+APPROVAL_SECONDS = 600.0
+"""Seconds that a run waits for a person's decision. After that the run ends, and can be resumed."""
 
 MAX_SHOWN_LENGTH = 20_000
 """Maximum length of an action that a person is asked to approve, in characters.
@@ -65,11 +65,6 @@ RISKY = (SecurityRisk.HIGH, SecurityRisk.UNKNOWN)
 """The risks of actions that need approval in the mode `risky`."""
 
 
-def notify_nobody(approval: PendingApproval) -> datetime | None:  # noqa: ARG001 - the signature is that of ApprovalNotifier
-    """Return None: the run has no conversation to ask in."""
-    return None
-
-
 @dataclass(frozen=True)
 class Confirmation:
     """Which actions of a run need the approval of a person, and how it is asked for.
@@ -77,20 +72,20 @@ class Confirmation:
     mode: no action, those of high or unknown risk, or all.
     ask: rules for actions that need approval in every mode.
     refuse: rules for actions that are never executed.
-    wait: seconds that a process waits for a decision. After that the run ends, and can be resumed.
+    wait: seconds that a process waits for a decision.
     analyzer: assesses the risk of an action.
     display_form: returns a text as it is shown to a person, which may be longer because of
     escaping.
-    notify: shows a pending approval to a person.
+    notify: shows a pending approval to a person; None if the run has nobody to ask.
     """
 
     mode: ConfirmationMode = "never"
     ask: tuple[ActionRule, ...] = ()
     refuse: tuple[ActionRule, ...] = ()
-    wait: float = DEFAULT_WAIT_SECONDS
+    wait: float = APPROVAL_SECONDS
     analyzer: SecurityAnalyzer = field(default_factory=LLMSecurityAnalyzer)
     display_form: Callable[[str], str] = str
-    notify: ApprovalNotifier = notify_nobody
+    notify: ApprovalNotifier | None = None
 
 
 GateDecision = Literal["allowed", "waiting"] | ErrorObservation
@@ -184,11 +179,11 @@ class Gate:
             # the decision, which is then waiting in the queue: take it without waiting.
             decision = self.requests.decision(earlier.wanted, earlier.shown_at, 0.0)
         if decision is None:
-            shown_at = self.confirmation.notify(approval)
+            notify = self.confirmation.notify
+            shown_at = notify(approval) if notify else None
             self.stream.add(ConfirmationAsked(action=action.id, wanted=approval, shown_at=shown_at))
-            if (
-                shown_at is not None
-            ):  # nobody can have seen it otherwise, so no decision is about it
+            # Nobody can have seen it otherwise, so no decision is about it.
+            if shown_at is not None:
                 decision = self.requests.decision(approval, shown_at, self.confirmation.wait)
         if decision is None:
             return None

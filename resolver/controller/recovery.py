@@ -1,22 +1,13 @@
-"""The facts that the log of a killed or recorded run gives to the run that executes it again.
+"""The facts that the log of a killed run gives to the process that continues it.
 
-A run can be killed between any two events. Its log contains all that is needed to continue it:
-actions without a result are detected, and a replayed run is compared with its recording.
+A run can be killed between any two events. Its log contains all that is needed to continue it.
 """
-
-from collections.abc import Sequence
-from typing import Any
 
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
-from resolver.events.actions import Recall
-from resolver.events.base import ActionBase, EventBase, Source
-from resolver.events.lifecycle import ReplayDiverged, RunStarted
-from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
-from resolver.events.observations import AgentStateChanged, ChangedPaths, RecallResult
+from resolver.events.base import ActionBase, Source
 from resolver.events.state import State
-from resolver.events.stream import EventStream
 
 _ENDING_ACTIONS = (a.Finish, a.Reject)
 _CONTROLLER_ANSWERED_ACTIONS = (a.Think, a.Message, a.Invalid)
@@ -78,85 +69,3 @@ def lost_sandboxes(state: State, action: ActionBase) -> int:
     """Return how many sandboxes have ended or hung during the action, which has no result yet."""
     later_events = state.events[action.id + 1 :]
     return sum(isinstance(e, life.Warned) and e.about == SANDBOX_LOST for e in later_events)
-
-
-MAX_REPORTED = 10
-"""Maximum number of differences that are reported; more add no information."""
-
-_COMPARED_FIELDS = (
-    "kind", "command", "code", "path", "exit_code", "timed_out", "error", "changed",
-)  # fmt: skip
-"""The fields of actions and observations that are compared: the request, the exit code or error,
-and the changed files if both logs have them.
-
-Texts are not compared: times, paths and process ids in them differ in every run.
-"""
-
-
-def find_difference(recorded: EventBase, replayed: EventBase) -> ReplayDiverged | None:
-    """Return the first field in which the two events differ, None if they are equal."""
-    for field in _COMPARED_FIELDS:
-        before, after = getattr(recorded, field, None), getattr(replayed, field, None)
-        is_known = field != "changed" or None not in (before, after)
-        if is_known and before != after:
-            return ReplayDiverged(
-                recorded_id=recorded.id, field=field, recorded=_text(before), found=_text(after)
-            )
-    return None
-
-
-def _text(value: Any) -> str:
-    return ", ".join(value.paths) if isinstance(value, ChangedPaths) else str(value)
-
-
-class ReplayCheck:
-    """A stream subscriber that compares each action and observation with the recorded one.
-
-    recorded: the events of the recording.
-    started: the first event of the replayed run, whose base commit is compared too.
-    stream: where differences are recorded.
-    """
-
-    def __init__(self, recorded: Sequence[Event], started: RunStarted, stream: EventStream) -> None:
-        self._recorded = [event for event in recorded if _is_compared(event)]
-        self._stream = stream
-        self._position = 0
-        self._reported = 0
-        recorded_start = next((event for event in recorded if isinstance(event, RunStarted)), None)
-        if recorded_start is not None and recorded_start.base != started.base:
-            self._report(
-                ReplayDiverged(
-                    recorded_id=recorded_start.id,
-                    field="base",
-                    recorded=recorded_start.base,
-                    found=started.base,
-                )
-            )
-
-    def __call__(self, event: Event) -> None:
-        if not _is_compared(event):
-            return
-        if self._position < len(self._recorded):
-            first_difference = find_difference(self._recorded[self._position], event)
-            if first_difference is not None:
-                self._report(first_difference)
-        self._position += 1
-
-    def _report(self, difference: ReplayDiverged) -> None:
-        self._reported += 1
-        if self._reported <= MAX_REPORTED:
-            self._stream.add(difference)
-
-
-def _is_compared(event: Event) -> bool:
-    """Return True for the agent's actions and their observations.
-
-    Messages of the user, and the skills that the run loads for them, are not compared one by one;
-    the base commits of the two runs are compared instead.
-    """
-    is_loaded_skill = isinstance(event, RecallResult) or (
-        isinstance(event, Recall) and event.source is Source.ENVIRONMENT
-    )
-    if is_loaded_skill or isinstance(event, AgentStateChanged) or event.source is Source.USER:
-        return False
-    return isinstance(event, (*ACTION_TYPES, *OBSERVATION_TYPES))

@@ -4,8 +4,9 @@ The same events always give the same state; a prefix of the events gives the sta
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from datetime import datetime
+
+from pydantic import Field
 
 from resolver.errors import Cause
 from resolver.events import actions as a
@@ -13,6 +14,7 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, Source
 from resolver.events.log import Event
+from resolver.models.base import FrozenModel
 from resolver.models.run import CheckedCommand, Completion, PlanItem, RunLimits, RunState, Tokens
 from resolver.models.truncate import keep_last_lines
 
@@ -23,30 +25,26 @@ IDLE_STATES = frozenset({RunState.PAUSED, RunState.AWAITING_CONFIRMATION})
 """States in which the time of the run does not advance, because it waits for a person."""
 
 
-@dataclass(frozen=True)
-class ModelMetrics:
-    """Usage of one model.
+class ModelMetrics(FrozenModel):
+    """The calls of one model or one service, and their cost in US dollars."""
 
-    calls: number of replies.
-    tokens: tokens of all replies.
-    priced: US dollars of the replies with a known price.
-    unpriced: number of replies without a known price.
-    seconds: time that the model took to answer.
-    """
-
-    calls: int = 0
-    tokens: Tokens = field(default_factory=Tokens)
-    priced: float = 0.0
-    unpriced: int = 0
-    seconds: float = 0.0
+    calls: int = Field(default=0, description="Number of calls.")
+    cost: float | None = Field(
+        default=0.0, description="Their cost; null if the price of a reply is unknown."
+    )
+    priced: float = Field(default=0.0, description="Cost of the replies with a known price.")
+    tokens: Tokens = Field(default=Tokens(), description="Tokens of their replies.")
+    seconds: float = Field(default=0.0, description="Time that they took in all.")
 
     def plus(self, completion: Completion) -> "ModelMetrics":
         """Return the metrics with one more reply."""
+        unknown = self.cost is None or completion.cost is None
+        priced = self.priced + (completion.cost or 0.0)
         return ModelMetrics(
             calls=self.calls + 1,
+            cost=None if unknown else priced,
+            priced=priced,
             tokens=self.tokens + completion.tokens,
-            priced=self.priced + (completion.cost or 0.0),
-            unpriced=self.unpriced + (completion.cost is None),
             seconds=self.seconds + completion.latency,
         )
 

@@ -28,9 +28,7 @@ Role = Literal[
     "state",  # updates the state; first, so that all others find it up to date
     "memory",  # the messages for the model
     "controller",
-    "replay",  # compares the run with a recorded one
     "forge",  # reports to the issue during the run
-    "telemetry",
     "live_page",
     "progress",  # lines on the terminal
     "egress",  # adds the sandbox's connections to the log

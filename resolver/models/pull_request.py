@@ -364,9 +364,9 @@ def describe_review(review: Review, url: str = "") -> PublishedReview:
 class PostedReplies:
     """The replies that were posted.
 
-    comment_url: URL of the reply that answers the whole request, "" if there is none.
+    comment_url: URL of the reply that answers the whole request, None if there is none.
     warnings: what could not be done.
     """
 
-    comment_url: str = ""
+    comment_url: str | None = None
     warnings: tuple[str, ...] = ()

@@ -177,7 +177,7 @@ def answer_threads(report: Report, log: RunLog, forge: Forge, redactor: Redactor
     if posted.missing_places:
         warning = render("run/answered_threads.md.j2", gone=posted.missing_places)
         warnings = (warning.strip(),)
-    return PostedReplies(posted.url if is_only_answer else "", warnings)
+    return PostedReplies((posted.url or None) if is_only_answer else None, warnings)
 
 
 def compose_replies(

@@ -5,8 +5,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from pathlib import Path
 
 from resolver import __version__
@@ -18,17 +18,16 @@ from resolver.agents.task_prompt import render_task
 from resolver.code_index.index import CodeIndex, index_action_handlers
 from resolver.config.settings import Settings
 from resolver.config.templates import render
+from resolver.controller.confirmation import ApprovalNotifier
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, ControllerParts, Executor
 from resolver.controller.limits import derive_outcome, find_reached_limit
-from resolver.controller.recovery import MAX_REPORTED, ReplayCheck
+from resolver.controller.replay import MAX_REPORTED, compare_with_recording
 from resolver.errors import SandboxLost
 from resolver.events.actions import Message, Recall, ReviewComment
 from resolver.events.base import Source
 from resolver.events.lifecycle import (
-    AGENT,
     ROOT_STAGE,
-    ReplayDiverged,
     RunStarted,
     SystemPrompt,
     roots_of,
@@ -42,18 +41,12 @@ from resolver.git.tree import GITLINK
 from resolver.git.workspace import Workspace
 from resolver.memory.skills.library import answer_recall
 from resolver.memory.skills.recaller import SkillRecaller
-from resolver.models.run import (
-    ExportedChange,
-    Outcome,
-    Patch,
-    RunLimits,
-    RunState,
-)
+from resolver.models.run import ExportedChange, Outcome, Patch, RunState
 from resolver.publishing.review_comments import review_comment_handler
-from resolver.runs.resuming.rebuild import RecordedAction, RelocatedExecutor, reexecute
+from resolver.runs.reporting import max_extended_limits
+from resolver.runs.resuming.rebuild import RelocatedExecutor, reexecute
 from resolver.runs.stages import ExecutedRun, PreparedRun
 from resolver.runs.wiring.agents import (
-    ApprovalRequester,
     McpSession,
     open_agent,
     open_condensers,
@@ -61,9 +54,10 @@ from resolver.runs.wiring.agents import (
     open_delegates,
     open_mcp,
 )
-from resolver.runs.wiring.models import check_run_model, model_name, open_models
+from resolver.runs.wiring.models import check_run_model, model_name, open_models, recording_of
 from resolver.runs.wiring.sandbox import (
     RunHost,
+    live_output,
     open_environment,
     open_runtime,
     runtime_kind,
@@ -87,23 +81,22 @@ BUNDLE_FACTOR = 4
 class ExecutionRequest:
     """Input of the execute stage.
 
-    recording: events of the log that is replayed; empty for a live model.
-    max_limits: totals up to which people's requests to the running run can extend the limits.
-    approval_requester: how a person is asked to approve an action.
-    change: the change that an earlier attempt exported; with it the work is done.
+    export_folder: gets the exported change.
+    notify: shows an action to the person who may approve it; None if nobody can answer.
     feedback: called with a finished change; returns the message with which the change goes back to
         the agent for correction, None if the work is done.
-    on_output: receives the output of a command while it runs; see `Runtime`.
     """
 
     prepared: PreparedRun
-    recording: Sequence[Event]
+    log: RunLog
     export_folder: Path
-    max_limits: RunLimits
-    approval_requester: ApprovalRequester = field(default_factory=ApprovalRequester)
-    change: ExportedChange | None = None
+    notify: ApprovalNotifier | None = None
     feedback: Callable[[Patch], str | None] = lambda _: None
-    on_output: OnOutput | None = None
+
+    @cached_property
+    def recording(self) -> Sequence[Event]:
+        """Events of the log that is replayed; empty for a live model."""
+        return recording_of(self.prepared.settings)
 
 
 @dataclass(frozen=True)
@@ -111,37 +104,34 @@ class _AgentParts:
     """The parts that the agent works with, both at first and for each correction."""
 
     request: ExecutionRequest
-    opening: RunStarted
     executor: Executor
     runtime: Runtime
-    log: RunLog
     mcp: McpSession
     index: CodeIndex
 
 
-def execute(request: ExecutionRequest, log: RunLog) -> ExecutedRun:
+def execute(request: ExecutionRequest) -> ExecutedRun:
     """Run the agent on a checkout of the workspace's base. The sandbox is removed on return.
 
     If the log has events already, the run is resumed: the actions in the log are first executed
-    again in the new sandbox. If the work in the log has ended, only its change is exported once
-    more. If the request has that change, no sandbox is started at all.
+    again in the new sandbox. If the work in the log has ended, no sandbox is started if the output
+    folder has its change; else the change is exported once more.
 
     A sandbox that ends or hangs before the work is done is replaced in the same way, up to
     MAX_REBUILDS times.
     """
-    prepared, run_request = request.prepared, request.prepared.request
-    if request.change is not None:
-        patch = prepared.workspace.receive(
-            request.change.bundle, request.change.commit, request.change.tree
-        )
-        return ExecutedRun(
-            derive_outcome(log.state), patch, tuple(log.state.commands), request.change
-        )
+    prepared, log, run_request = request.prepared, request.log, request.prepared.request
+    # A change that an earlier attempt exported is used only if its work had ended. Otherwise the
+    # agent continues, and a later export replaces it.
+    if log.is_done and (change := run_request.output.change):
+        patch = prepared.workspace.receive(change.bundle, change.commit, change.tree)
+        return ExecutedRun(derive_outcome(log.state), patch, tuple(log.state.commands), change)
+    run_request.output.withdraw_change()
     kind = runtime_kind(prepared.settings, run_request.host)
     for rebuilds in range(MAX_REBUILDS):
         run_request.control.raise_if_stopped()
         try:
-            return _execute_in_sandbox(request, kind, log)
+            return _execute_in_sandbox(request, kind)
         except SandboxLost as error:
             logger.warning(
                 "run %s: %s; it is rebuilt (%d of at most %d times)",
@@ -150,13 +140,13 @@ def execute(request: ExecutionRequest, log: RunLog) -> ExecutedRun:
                 rebuilds + 1,
                 MAX_REBUILDS,
             )
-    return _execute_in_sandbox(request, kind, log)
+    return _execute_in_sandbox(request, kind)
 
 
-def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> ExecutedRun:
+def _execute_in_sandbox(request: ExecutionRequest, kind: str) -> ExecutedRun:
     """Run the agent in a new sandbox, after the actions that the log already has. Raises
     SandboxLost if the sandbox ends or hangs before the work is done."""
-    prepared, run_request = request.prepared, request.prepared.request
+    prepared, log, run_request = request.prepared, request.log, request.prepared.request
     settings, workspace, host = prepared.settings, prepared.workspace, run_request.host
     logged_events = tuple(log.state.events)
     opening = log.opening or _log_start(prepared, kind, log)
@@ -170,7 +160,7 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> Ex
         workspace,
         log,
         run_request.control,
-        request.on_output,
+        live_output(run_request.progress, prepared.redactor),
     ) as (runtime, setup_warnings):
         # Replay by re-execution: the sandbox of a killed run is gone, and there is no snapshot of
         # it. Its state is a function of the base commit and of the logged actions, so executing
@@ -180,9 +170,9 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> Ex
         redact, recording = prepared.redactor.redact_text, request.recording
         index = CodeIndex(workspace.git, workspace.base)
         with open_mcp(settings, host.environment, recording, runtime, log, redact) as mcp:
-            parts = _AgentParts(request, opening, executor, runtime, log, mcp, index)
+            parts = _AgentParts(request, executor, runtime, mcp, index)
             outcome, patch, change = _work_once(parts)
-            while feedback := _find_feedback(request, outcome, patch, change, log):
+            while feedback := _find_feedback(request, outcome, patch, change):
                 log.stream.add(Message(content=feedback, source=Source.USER))
                 log.stream.add(AgentStateChanged(state=RunState.RUNNING))
                 corrected = _work_once(parts)
@@ -191,6 +181,9 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str, log: RunLog) -> Ex
                     outcome = _with_totals(outcome, corrected[0])
                     break
                 outcome, patch, change = corrected
+    if not log.state.divergences:
+        for difference in compare_with_recording(request.recording, log.state.events):
+            log.stream.add(difference)
     warnings = (*setup_warnings, *mcp.warnings)
     return ExecutedRun(outcome, patch, tuple(log.state.commands), change, warnings=warnings)
 
@@ -201,15 +194,15 @@ _ENDED_ON_PURPOSE = frozenset({RunState.FINISHED, RunState.STOPPED, RunState.REJ
 
 def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
     """Run the agent until it ends, and take its change out."""
-    request, log, runtime = parts.request, parts.log, parts.runtime
+    request, runtime = parts.request, parts.runtime
     prepared = request.prepared
     with prepared.request.control.interruptible(partial(_interrupt, parts.mcp, parts.index)):
         outcome = _run_agent(parts)
     # A stop may leave a command running, which would change files while they are exported.
     if outcome.state is RunState.STOPPED:
         runtime.interrupt()
-    take = partial(take_change, request.export_folder, prepared.workspace, runtime, log)
-    return outcome, *take()
+    exported = take_change(request.export_folder, prepared.workspace, runtime, request.log)
+    return outcome, *exported
 
 
 def _find_feedback(
@@ -217,14 +210,12 @@ def _find_feedback(
     outcome: Outcome,
     patch: Patch,
     change: ExportedChange,
-    log: RunLog,
 ) -> str | None:
     """Return the message that sends the change back to the agent; None if the work is done."""
-    inner = _inner_repositories(patch, change)
+    inner, log = _inner_repositories(patch, change), request.log
     if outcome.state is not RunState.FINISHED or (patch.is_empty and not inner):
         return None
-    reached = find_reached_limit(log.state, request.prepared.request.now())
-    if reached is not None or not _can_reply(request, log):
+    if find_reached_limit(log.state, request.prepared.request.now()) is not None:
         return None
     if inner:
         text = render("agent/inner_repository.md.j2", paths=inner, finished=True).strip()
@@ -238,14 +229,6 @@ def _inner_repositories(patch: Patch, change: ExportedChange) -> tuple[str, ...]
     files. Git adds one with a commit as a link, and one without a commit not at all."""
     links = (f.path for f in patch.files if f.new_mode == GITLINK and f.status == "added")
     return (*links, *(path.rstrip("/") for path in change.left_out if path.endswith("/")))
-
-
-def _can_reply(request: ExecutionRequest, log: RunLog) -> bool:
-    """Return False if the model's replies come from a recording that has no more of them."""
-    if not request.recording or log.opening is None:
-        return True
-    _, remaining = _restore_start(request, log.opening, log.state)
-    return any((reply := reply_in(event)) is not None and reply[0] == AGENT for event in remaining)
 
 
 def _with_totals(outcome: Outcome, newest: Outcome) -> Outcome:
@@ -316,16 +299,10 @@ def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> Relocate
     actions and their observations.
     """
     started = time.monotonic()
-    reported = 0
-
-    def report(_: RecordedAction, difference: ReplayDiverged) -> None:
-        nonlocal reported
-        reported += 1
-        if reported <= MAX_REPORTED:
-            log.stream.add(difference)
-
     executor = RelocatedExecutor(runtime, roots_of(earlier), runtime.root)
-    result = reexecute(earlier, executor, on_difference=report)
+    result = reexecute(earlier, executor)
+    for _, difference in result.differences[:MAX_REPORTED]:
+        log.stream.add(difference)
     detail = f"{result.actions} action{'' if result.actions == 1 else 's'} done again"
     if result.differences:
         detail += f", {len(result.differences)} with another result"
@@ -337,14 +314,9 @@ def rebuild(earlier: Sequence[Event], runtime: Runtime, log: RunLog) -> Relocate
 
 def _run_agent(parts: _AgentParts) -> Outcome:
     """Assemble the agent and its controller, and run them until the agent ends."""
-    request, log, root = parts.request, parts.log, parts.runtime.root
-    settings, recording = _restore_start(request, parts.opening, log.state)
+    request, log, root = parts.request, parts.request.log, parts.runtime.root
+    settings, recording = _restore_start(request)
     agent, controller = _open_controller(parts, settings, recording)
-    # `_restore_start` returns the recording itself only for a log without a system prompt, that is
-    # for a replay that starts at the beginning. Only then can the logs be compared event by event.
-    if request.recording and recording is request.recording:
-        check = ReplayCheck(request.recording, parts.opening, log.stream)
-        log.stream.subscribe("replay", check)
     if not any(isinstance(e, SystemPrompt) for e in log.state.events):
         log.stream.add(agent.system_prompt())
     if not any(isinstance(e, Message) and e.source is Source.USER for e in log.state.events):
@@ -360,7 +332,7 @@ def _open_controller(
 
     recording: what the models answer from, before they are asked.
     """
-    request, log, runtime = parts.request, parts.log, parts.runtime
+    request, log, runtime = parts.request, parts.request.log, parts.runtime
     prepared, run_request = request.prepared, request.prepared.request
     open_model = open_models(
         settings,
@@ -385,7 +357,7 @@ def _open_controller(
         condensers=open_condensers(settings, open_model, request.recording),
         now=run_request.now,
         control=run_request.control,
-        max_limits=request.max_limits,
+        max_limits=max_extended_limits(prepared),
         delegates=open_delegates(settings, open_model, available_tools),
         host_handlers={
             **parts.mcp.handlers,
@@ -393,7 +365,7 @@ def _open_controller(
             Recall: partial(answer_recall, prepared.library),
             ReviewComment: review_comment_handler(prepared.workspace.pull),
         },
-        confirmation=open_confirmation(settings, request.approval_requester),
+        confirmation=open_confirmation(settings, request.notify),
         recaller=SkillRecaller(prepared.library, (*roots_of(log.state.events), runtime.root)),
     )
     return agent, AgentController(agent, log.stream, log.state, controller_parts)
@@ -430,23 +402,20 @@ def _render_task_prompt(prepared: PreparedRun, settings: Settings, root: str, st
     )
 
 
-def _restore_start(
-    request: ExecutionRequest, opening: RunStarted, state: State
-) -> tuple[Settings, Sequence[Event]]:
+def _restore_start(request: ExecutionRequest) -> tuple[Settings, Sequence[Event]]:
     """Return the settings and the recording for the log to continue with.
 
     The settings have the agent and the dialect that the log was started with. The recording is
     without the replies that the log already contains.
     """
-    settings = request.prepared.settings
+    settings, state, opening = request.prepared.settings, request.log.state, request.log.opening
+    assert opening is not None, "the log was started"
     prompt = next((e for e in state.events if isinstance(e, SystemPrompt)), None)
-    logged_replies = Counter(
-        reply[0] for event in state.events if (reply := reply_in(event)) is not None
-    )
     if prompt is None:
         return settings.model_copy(update={"agent": opening.agent}), request.recording
     options = settings.model_options.model_copy(update={"dialect": prompt.dialect})
     started_with = {"agent": opening.agent, "model_options": options}
+    logged_replies = Counter(reply[0] for e in state.events if (reply := reply_in(e)))
     remaining: list[Event] = []
     for event in request.recording:
         reply = reply_in(event)

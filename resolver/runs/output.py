@@ -1,8 +1,5 @@
 """The output folder of a run: its request, event log, outcome, patch, pull request text and
-traces.
-
-outcome.json is the result of a run for programs. Its field names are stable.
-"""
+traces."""
 
 import fcntl
 import json
@@ -17,26 +14,10 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from resolver.errors import UsageError
-from resolver.events.lifecycle import ReplayDiverged
 from resolver.events.log import Event, stored_line
-from resolver.events.state import ModelMetrics, State
-from resolver.github.comments.report import RunFailure
 from resolver.models.base import FrozenModel
-from resolver.models.pull_request import PublishedReview
-from resolver.models.run import (
-    CodePlace,
-    Continuation,
-    ExportedChange,
-    FileChange,
-    Outcome,
-    Patch,
-    Publication,
-    PullRequest,
-    RunState,
-    Tokens,
-    Trigger,
-)
-from resolver.models.verification import UNFINISHED, Verification, VerificationEvidence
+from resolver.models.run import Continuation, ExportedChange, PullRequest, Trigger
+from resolver.runs.outcome_file import OutcomeFile
 from resolver.storage.earlier_runs import (
     BUNDLE,
     CHANGE,
@@ -48,199 +29,6 @@ from resolver.storage.earlier_runs import (
     RESULT_FILES,
 )
 from resolver.trace import html, markdown
-
-FORMAT = 1
-
-_STATE_BY_FAILURE = {
-    "refused": RunState.REFUSED,
-    "policy": RunState.REFUSED,
-    "ceiling": RunState.REFUSED,
-    "limit": RunState.LIMIT,
-    "stopped": RunState.STOPPED,
-}
-
-
-class EarlierPublication(FrozenModel):
-    """The part of the work that was already public when the run continued it."""
-
-    branch: str | None = Field(default=None, description="Branch that was pushed.")
-    commit: str | None = Field(default=None, description="Commit that was published.")
-    tree: str = Field(default="", description="Id of its tree; empty if nothing was published.")
-    pull_request: PullRequest | None = Field(
-        default=None, description="Pull request that was opened or updated."
-    )
-
-
-class ModelCosts(FrozenModel):
-    """The calls of one model or one service, and their cost in US dollars."""
-
-    calls: int = Field(description="Number of calls.")
-    cost: float | None = Field(description="Their cost; null if the price of a reply is unknown.")
-    priced: float = Field(description="Cost of the replies with a known price.")
-    tokens: Tokens = Field(description="Tokens of their replies.")
-    seconds: float = Field(description="Time that they took in all.")
-
-
-class RecordedDifference(FrozenModel):
-    """A difference between a replay and its recording."""
-
-    recorded_id: int = Field(description="Id of the event in the recording.")
-    field: str = Field(description="The field of the event that differs.")
-    recorded: str = Field(description="Its value in the recording.")
-    found: str = Field(description="Its value in the replay.")
-
-
-class OutcomeFile(FrozenModel):
-    """The content of outcome.json. Every field is always present; null or empty if the run did not
-    get that far."""
-
-    format: int = Field(default=FORMAT, description="Version of the format of this file.")
-    run: str = Field(description="Id of the run.")
-    state: RunState = Field(description="How the run ended.")
-    reason: str = Field(description="Why it ended so, in one sentence.")
-    next_step: str | None = Field(description="What to do next; null if there is nothing.")
-    limit: str | None = Field(description="The setting whose limit ended the run.")
-    exit_code: int = Field(description="Exit code of the command.")
-    key: str = Field(description="Key of the request: the same for a redelivery of its event.")
-    repository: str = Field(description="OWNER/NAME, or the path of a local checkout.")
-    number: int | None = Field(description="Number of the issue or pull request that was asked on.")
-    issue: int | None = Field(description="Number of the issue that the work is for.")
-    model: str = Field(description="Name of the model of the agent.")
-    base: str | None = Field(description="Commit that the work started from.")
-    commit: str | None = Field(description="Commit that was published.")
-    tree: str | None = Field(
-        description="Id of the change's tree, the same in the sandbox and in the commit."
-    )
-    branch: str | None = Field(description="Branch that was pushed.")
-    pull_request: PullRequest | None = Field(description="Pull request that was opened or updated.")
-    comment_url: str | None = Field(description="Address of the final comment.")
-    review: PublishedReview | None = Field(description="Review that was published.")
-    repeated: bool = Field(
-        description="True if an earlier attempt had already published this work."
-    )
-    earlier: EarlierPublication = Field(
-        description="The part of the work that was already public when the run continued it."
-    )
-    iterations: int = Field(
-        description="Number of replies of the model to the agent and to those that it delegated to."
-    )
-    cost: float | None = Field(
-        description="Cost in US dollars; null if the price of a reply is unknown."
-    )
-    tokens: Tokens = Field(description="Tokens of all replies.")
-    models: dict[str, ModelCosts] = Field(description="Calls and cost of each model, by its name.")
-    services: dict[str, ModelCosts] = Field(
-        description="Calls and cost of each service that used a model, by its name."
-    )
-    seconds: float = Field(description="Duration of the run in seconds.")
-    task_completed: bool = Field(
-        description="True if the agent called its work complete, which nothing confirms."
-    )
-    message: str = Field(description="The last message of the agent.")
-    places: tuple[CodePlace, ...] = Field(
-        description="Lines of code that the agent named in its answer."
-    )
-    files: tuple[FileChange, ...] = Field(description="Changed paths.")
-    evidence: VerificationEvidence = Field(
-        description="What the executions of the project's checks show."
-    )
-    divergences: tuple[RecordedDifference, ...] = Field(
-        description="Differences of a replay from its recording."
-    )
-    traceparent: str | None = Field(
-        description="Ids of the run's OpenTelemetry trace, as in the header of that name."
-    )
-
-
-def build_outcome_file(
-    *,
-    run: str,
-    trigger: Trigger,
-    model: str,
-    exit_code: int,
-    outcome: Outcome | None,
-    failure: RunFailure | None,
-    log_state: State | None,
-    base: str | None = None,
-    patch: Patch | None = None,
-    publication: Publication | None = None,
-    earlier: Publication | None = None,
-    verification: Verification | None = None,
-    traceparent: str | None = None,
-) -> OutcomeFile:
-    """Return the content of outcome.json. earlier: what was already public of the work that the run
-    continued. log_state: state of the log, with the cost of each model and service. traceparent:
-    ids of the run's trace."""
-    log_state, publication = log_state or State(), publication or Publication()
-    state, reason = _state_and_reason(outcome, failure, publication)
-    reported = outcome or Outcome(state=state, cost=0.0)
-    return OutcomeFile(
-        run=run,
-        state=state,
-        reason=reason,
-        next_step=failure.next_step if failure else reported.next_step,
-        limit=reported.limit,
-        exit_code=exit_code,
-        key=trigger.key,
-        repository=trigger.repository,
-        number=trigger.number,
-        issue=trigger.subject,
-        model=model,
-        base=base,
-        commit=publication.commit,
-        tree=patch.tree if patch else None,
-        branch=publication.branch,
-        pull_request=publication.pull_request,
-        comment_url=publication.comment_url,
-        review=publication.review,
-        repeated=publication.repeated,
-        earlier=EarlierPublication.model_validate(earlier or Publication(), from_attributes=True),
-        iterations=reported.iterations,
-        cost=reported.cost,
-        tokens=reported.tokens,
-        models=_model_costs(log_state.metrics),
-        services=_model_costs(log_state.services),
-        seconds=reported.seconds,
-        task_completed=reported.task_completed,
-        message=reported.message,
-        places=tuple(reported.places),
-        files=tuple(patch.files) if patch else (),
-        evidence=(verification or UNFINISHED).evidence(),
-        divergences=tuple(map(_difference, log_state.divergences)),
-        traceparent=traceparent,
-    )
-
-
-def _difference(event: ReplayDiverged) -> RecordedDifference:
-    return RecordedDifference.model_validate(event, from_attributes=True)
-
-
-def _model_costs(metrics: Mapping[str, ModelMetrics]) -> dict[str, ModelCosts]:
-    return {
-        name: ModelCosts(
-            calls=model.calls,
-            cost=None if model.unpriced else model.priced,
-            priced=model.priced,
-            tokens=model.tokens,
-            seconds=model.seconds,
-        )
-        for name, model in metrics.items()
-    }
-
-
-def _state_and_reason(
-    outcome: Outcome | None, failure: RunFailure | None, publication: Publication
-) -> tuple[RunState, str]:
-    """Return state and reason. A failure takes precedence over the outcome of the agent."""
-    if failure is not None:
-        return _STATE_BY_FAILURE.get(failure.kind, RunState.ERROR), failure.what
-    if outcome is None:
-        return RunState.FINISHED, "an earlier run has already handled this request"
-    reason = outcome.reason or ("" if publication.pull_request else "finished without a change")
-    return outcome.state, reason or "finished"
-
-
-_FILES = (EVENTS, *RESULT_FILES)
 
 
 class StoredRequest(FrozenModel):
@@ -425,7 +213,7 @@ class Output:
             shutil.copy2(path, self.folder / path.name)
 
     def _existing_files(self) -> list[str]:
-        return [name for name in _FILES if (self.folder / name).exists()]
+        return [name for name in (EVENTS, *RESULT_FILES) if (self.folder / name).exists()]
 
     def move_earlier_files(self) -> None:
         """Move the files of an earlier run to `earlier-N/`."""

@@ -1,8 +1,8 @@
 """The pipeline of one run: its stages in order, from a request to a result.
 
-    authorize  check who asks, reserve quota, comment  AcceptedRun, AnnouncedRun
-    prepare    read the task, clone, configure         RunTask, ClonedRepository, PreparedRun
-    execute    open the log, let the agent work        OpenedLog, ExecutedRun
+    authorize  check who asks, reserve quota, comment  AcceptedRun
+    prepare    read the task, clone, configure         RunTask, PreparedRun
+    execute    open the log, let the agent work        ExecutedRun
     verify     execute the project's checks            Verification
     publish    judge the change, push, propose, reply  PublishedRun, PostedReplies
     report     write the final comment and the files   RunResult
@@ -18,7 +18,7 @@ import logging
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,36 +29,32 @@ from resolver.controller.limits import derive_outcome
 from resolver.errors import PolicyViolation, ResolverError, RunStopped
 from resolver.events.run_log import RunLog
 from resolver.git.policy import MAX_PATCH_BYTES, enforce_policy, withhold_secrets
-from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
 from resolver.github.forge import Forge
 from resolver.models.pull_request import PostedReplies, describe_review
 from resolver.models.run import (
     Command,
-    ExportedChange,
     Outcome,
     Publication,
     RunState,
 )
 from resolver.publishing import commit_builder, pull_request, review, update_branch
-from resolver.runs import execute as execute_stage
-from resolver.runs import verify as verify_stage
 from resolver.runs.conversation.comments import (
     Conclusion,
-    approval_requester,
+    approval_notifier,
     conclude,
-    failure_from_os_error,
+    conclusion_from_error,
     start_progress_comment,
 )
 from resolver.runs.conversation.watch import require_open_request, require_standing_request
+from resolver.runs.execute import ExecutionRequest, execute
 from resolver.runs.output import StoredRequest
 from resolver.runs.prepare import (
-    clone,
-    configure,
     find_finished_work,
     find_pushed_work,
     load_task,
     open_run_log,
+    prepare_run,
 )
 from resolver.runs.quotas.admission import read_refs, reserve_quota
 from resolver.runs.reporting import (
@@ -70,20 +66,18 @@ from resolver.runs.reporting import (
     max_extended_limits,
 )
 from resolver.runs.resuming.resume import apply_approvals, change_limits, continue_run
+from resolver.runs.spans import export_spans, with_trace
 from resolver.runs.stage_thread import StageThread
 from resolver.runs.stages import (
-    AnnouncedRun,
     ExecutedRun,
-    OpenedLog,
     PreparedRun,
     PublishedRun,
     RunRequest,
     RunResult,
     StageValues,
 )
-from resolver.runs.wiring.models import preload_models, recording_of
-from resolver.runs.wiring.sandbox import live_output
-from resolver.runs.wiring.telemetry import end_spans, with_spans
+from resolver.runs.verify import ChangeVerifier
+from resolver.runs.wiring.models import preload_models
 
 logger = logging.getLogger("resolver.runs.pipeline")
 
@@ -101,35 +95,28 @@ def run_pipeline(
     preload: called after the requester was authorized, so that an unauthorized request costs
     nothing. It must return at once.
     """
-    settings = request.load_settings({})
-    values, conclusion = StageValues(request, settings), Conclusion()
+    settings, started_at = request.load_settings({}), request.now()
     # `_stages` is a generator, so that the newest values are known when a stage raises: it yields a
     # new immutable snapshot after each stage, and the snapshot before the failing stage is what the
     # final comment is written from. A plain function would lose its local values with the
     # exception.
+    values = StageValues(with_trace(request), settings)
     work = StageThread(values, partial(_stages, forge=forge, preload=preload))
     try:
-        values = replace(values, request=with_spans(request, settings))
-        work = StageThread(values, partial(_stages, forge=forge, preload=preload))
         work.run()
         conclusion = Conclusion(exit_code=_exit_code(work.values))
     except (ResolverError, RunStopped) as error:
-        is_silent = isinstance(error, ResolverError) and error.is_silent
-        conclusion = Conclusion(
-            values.redact(failure_from_error(error)), error.exit_code, is_silent
-        )
-    except OSError as error:
-        logger.exception("run %s failed", request.run)
-        conclusion = Conclusion(values.redact(failure_from_os_error(error)), 1)
+        conclusion = conclusion_from_error(values, error)
     except Exception as error:
         logger.exception("run %s failed", request.run)
-        what = f"an internal error of Resolver: {error!r}"
-        conclusion = Conclusion(values.redact(RunFailure(kind="error", what=what)), 1)
+        conclusion = conclusion_from_error(values, error)
     values = work.values
     # The execute stage did not return, so the log is the only record of how far the agent got.
     if values.executed is None and values.log is not None:
         values = replace(values, interrupted=derive_outcome(values.log.state))
-    return end_spans(conclude(values, conclusion, forge))
+    result = conclude(values, conclusion, forge)
+    export_spans(result, started_at)
+    return result
 
 
 def _stages(
@@ -140,8 +127,9 @@ def _stages(
     The caller keeps the last yielded snapshot if the next stage raises.
     """
     request, settings = values.request, values.settings
-    if finished_work := find_finished_work(request, forge):
-        yield (values := values.with_value(finished_work))
+    finished_work = find_finished_work(request, forge)
+    if finished_work is not None:
+        yield (values := replace(values, published=finished_work))
         if finished_work.is_earlier:
             return
     if request.ended_by is None:
@@ -150,28 +138,26 @@ def _stages(
         authorize(request.trigger, forge, settings.access_policy)
     if request.ended_by is not None:
         if request.has_log:
-            yield values.with_value(OpenedLog(open_run_log(request, settings, None)))
+            yield replace(values, log=open_run_log(request, settings, None))
         raise request.ended_by
     if forge is not None:
         require_open_request(request, settings, forge)
     preload(settings)
     if finished_work is None and (pushed_work := find_pushed_work(request, forge)):
-        yield (values := values.with_value(pushed_work))
+        yield (values := replace(values, published=pushed_work))
         if pushed_work.is_earlier:
             return
     accepted = reserve_quota(request, settings, forge, read_refs(request, forge))
-    yield (values := values.with_value(accepted))
+    yield (values := replace(values, accepted=accepted))
     progress = start_progress_comment(request, settings, values.publication, forge)
-    yield (values := values.with_value(AnnouncedRun(progress)))
+    yield (values := replace(values, progress=progress))
     run_task = load_task(request, settings, forge, progress)
-    yield (values := values.with_value(run_task))
+    yield (values := replace(values, run_task=run_task, log=run_task.log))
     _update_progress(values, read=True)
     with temporary_directory() as folder:
-        cloned = clone(run_task, settings, folder / "clone.git", accepted.snapshot)
-        yield (values := values.with_value(cloned))
-        _update_progress(values, base=cloned.workspace.base)
-        prepared = configure(accepted, run_task, cloned, forge, folder)
-        yield (values := values.with_value(prepared))
+        prepared = prepare_run(accepted, run_task, settings, forge, folder)
+        yield (values := replace(values, prepared=prepared))
+        _update_progress(values, base=prepared.workspace.base)
         if prepared.update != "agent":
             yield from _update_branch(values, prepared, forge)
         else:
@@ -222,7 +208,7 @@ def _update_branch(
         notices = require_standing_request(values.request, values.settings, forge)
         executed = replace(executed, warnings=notices)
         values.request.control.raise_if_stopped()
-    yield (values := values.with_value(executed))
+    yield (values := replace(values, executed=executed))
     if not publishes:
         return
     started = time.monotonic()
@@ -230,9 +216,10 @@ def _update_branch(
     # The branch may have been brought up to date while this run was cloning.
     if pushed.publication.how == "unchanged":
         outcome = update_branch.update_outcome("up_to_date", workspace.pull)
-        values = values.with_value(replace(executed, outcome=outcome))
+        values = replace(values, executed=replace(executed, outcome=outcome))
     for change in pull_request.propose(builder, pushed, started):
-        yield (values := values.with_value(PublishedRun(change.publication, change.notices)))
+        published = PublishedRun(change.publication, change.notices)
+        yield (values := replace(values, published=published))
 
 
 def _work_and_publish(
@@ -246,16 +233,12 @@ def _work_and_publish(
         )
         update_branch.require_publishable_update(_commit_builder(values, prepared, empty, forge))
     log = values.log or open_run_log(prepared.request, prepared.settings, values.progress)
-    yield (values := values.with_value(OpenedLog(log)))
-
-    @cache
-    def verifier() -> "verify_stage.ChangeVerifier":
-        return verify_stage.open_verifier(prepared, log)
-
+    yield (values := replace(values, log=log))
+    verifier = ChangeVerifier(prepared, log)
     executed = _execute(values, prepared, log, forge, folder, verifier)
-    yield (values := values.with_value(executed))
-    if _is_publishable(values, log):
-        yield (values := values.with_value(verifier().conclude(executed.patch)))
+    yield (values := replace(values, executed=executed))
+    if _exit_code(values) == 0 and not is_answer_run(values) and not is_review_run(log):
+        yield (values := replace(values, verification=verifier.conclude(executed.patch)))
     yield from _publish(values, prepared, executed, log, forge)
 
 
@@ -265,19 +248,23 @@ def _execute(
     log: RunLog,
     forge: Forge | None,
     folder: Path,
-    verifier: "Callable[[], verify_stage.ChangeVerifier]",
+    verifier: ChangeVerifier,
 ) -> ExecutedRun:
     """Run the agent and take its change out of the sandbox, without the secrets of the run."""
     request, workspace = prepared.request, prepared.workspace
     if values.run_task is not None and values.run_task.log is not None:
-        _update_resumed_log(prepared, log)
-    # A change that an earlier attempt exported is used only if its work had ended. Otherwise the
-    # agent continues, and a later export replaces it.
-    exported_change = request.output.change if log.is_done else None
-    if exported_change is None:
-        request.output.withdraw_change()
-    execution = _execution_request(values, prepared, forge, folder, verifier, exported_change)
-    result = execute_stage.execute(execution, log)
+        # Add to a resumed log what is new: limits, the person's message and approvals.
+        change_limits(log, _limit_overrides(prepared, log))
+        continue_run(log, request.run, request.continuation, max_extended_limits(prepared))
+        apply_approvals(log, request.run, request.continuation, request.control)
+    execution = ExecutionRequest(
+        prepared,
+        log,
+        folder,
+        approval_notifier(values, forge),
+        feedback=lambda patch: None if is_answer_run(values) else verifier.feedback(patch),
+    )
+    result = execute(execution)
     outcome, exported_patch = result.outcome, result.patch
     # An answer with a change is not only an answer: the change is published like any other.
     is_answer = is_answer_run(values) or (
@@ -301,35 +288,6 @@ def _execute(
     return replace(executed, warnings=tuple(warnings))
 
 
-def _update_resumed_log(prepared: PreparedRun, log: RunLog) -> None:
-    """Add to a resumed log what is new: limits, the person's message and approvals."""
-    request = prepared.request
-    change_limits(log, _limit_overrides(prepared, log))
-    continue_run(log, request.run, request.continuation, max_extended_limits(prepared))
-    apply_approvals(log, request.run, request.continuation, request.control)
-
-
-def _execution_request(
-    values: StageValues,
-    prepared: PreparedRun,
-    forge: Forge | None,
-    folder: Path,
-    verifier: "Callable[[], verify_stage.ChangeVerifier]",
-    exported_change: ExportedChange | None,
-) -> execute_stage.ExecutionRequest:
-    """Return what the execute stage needs. `exported_change` makes it start no sandbox."""
-    return execute_stage.ExecutionRequest(
-        prepared=prepared,
-        recording=recording_of(prepared.settings),
-        export_folder=folder,
-        max_limits=max_extended_limits(prepared),
-        approval_requester=approval_requester(values, forge),
-        change=exported_change,
-        feedback=lambda patch: None if is_answer_run(values) else verifier().feedback(patch),
-        on_output=live_output(prepared.request.progress, prepared.redactor),
-    )
-
-
 def _limit_overrides(prepared: PreparedRun, log: RunLog) -> Mapping[str, float]:
     """Return the limits that a person has set for a resumed run, with the budget cut to what is
     left."""
@@ -346,12 +304,6 @@ def _with_places(outcome: Outcome) -> Outcome:
     return outcome.model_copy(update={"message": message, "reason": reason})
 
 
-def _is_publishable(values: StageValues, log: RunLog) -> bool:
-    """Return True if the run has changed something that is published next."""
-    is_done = _exit_code(values) == 0
-    return is_done and not is_answer_run(values) and not is_review_run(log)
-
-
 def _publish(
     values: StageValues,
     prepared: PreparedRun,
@@ -364,15 +316,16 @@ def _publish(
     if is_done:
         notices = require_standing_request(values.request, values.settings, forge)
         executed = replace(executed, warnings=(*executed.warnings, *notices))
-        yield (values := values.with_value(executed))
+        yield (values := replace(values, executed=executed))
         values.request.control.raise_if_stopped()
     if is_done and forge is not None and is_review_run(log):
-        yield (values := values.with_value(_publish_review(values, prepared, log, forge)))
+        reviewed = _publish_review(values, prepared, log, forge)
+        yield (values := replace(values, published=reviewed))
     if is_done and not is_answer_run(values) and values.publication.pull_request is None:
         _check_policy(prepared, executed)
         for published in _publish_change(values, prepared, executed, forge):
-            yield (values := values.with_value(published))
-    yield values.with_value(_answer_threads(values, prepared, log, forge))
+            yield (values := replace(values, published=published))
+    yield replace(values, replies=_answer_threads(values, prepared, log, forge))
 
 
 def _publish_review(
@@ -419,8 +372,7 @@ def _answer_threads(
     """Reply in the review threads that the request asks about."""
     if forge is None or not prepared.request.publish or not prepared.task.asked:
         return PostedReplies()
-    report: Report = build_report(values)
-    return review.answer_threads(report, log, forge, prepared.redactor)
+    return review.answer_threads(build_report(values), log, forge, prepared.redactor)
 
 
 def _commit_builder(
@@ -438,7 +390,7 @@ def _commit_builder(
             committed_at=log.ended_at if log else request.trigger.at,
             credential=prepared.credential,
             before_push=request.control.raise_if_stopped,
-            report=build_report(values.with_value(executed)),
+            report=build_report(replace(values, executed=executed)),
             continuation=request.continuation,
             log=log,
         ),

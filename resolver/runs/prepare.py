@@ -9,7 +9,8 @@ authorization.
 
 import logging
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 
 from resolver.agents.registry import is_answering_agent
@@ -43,7 +44,6 @@ from resolver.publishing.review_comments import readable_pull_request
 from resolver.runs.resuming.resume import resume_run
 from resolver.runs.stages import (
     AcceptedRun,
-    ClonedRepository,
     PreparedRun,
     PublishedRun,
     RunRequest,
@@ -108,8 +108,6 @@ def open_run_log(
     )
     if request.progress:
         log.stream.subscribe("progress", request.progress)
-    if request.spans:
-        log.stream.subscribe("telemetry", request.spans)
     if progress:
         log.stream.subscribe("forge", progress.follow(log.state))
     return log
@@ -164,6 +162,28 @@ def _with_whole_review(
     whole_trigger = whole_request(trigger, task.pull, threads, mention)
     whole_task = task.model_copy(update={"trigger": whole_trigger, "asked": threads})
     return replace(request, trigger=whole_trigger), whole_task
+
+
+@dataclass(frozen=True)
+class ClonedRepository:
+    """The host's clone, and the task completed with facts that only the clone shows."""
+
+    task: Task
+    workspace: Workspace
+    base_committed_at: datetime | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def prepare_run(
+    accepted: AcceptedRun,
+    run_task: RunTask,
+    settings: Settings,
+    forge: Forge | None,
+    folder: Path,
+) -> PreparedRun:
+    """Clone the repository to the folder and return everything that the agent's work needs."""
+    cloned = clone(run_task, settings, folder / "clone.git", accepted.snapshot)
+    return configure(accepted, run_task, cloned, forge, folder)
 
 
 def clone(
@@ -276,7 +296,7 @@ def configure(
         agents=agents,
         library=library,
         max_cost=float("inf"),
-        warnings=(*agents.problems, *library.problems),
+        warnings=(*cloned.warnings, *agents.problems, *library.problems),
     )
     if run_task.log is None and workspace.pull is None and forge is not None:
         prepared = _at_starting_branch(prepared, forge)

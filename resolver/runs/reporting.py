@@ -20,6 +20,7 @@ from resolver.errors import Cause
 from resolver.events.actions import Delegate
 from resolver.events.lifecycle import ModelReplied, ServiceReplied, roots_of
 from resolver.events.run_log import RunLog
+from resolver.events.state import State
 from resolver.git.deceptive_text import find_deceptive_text
 from resolver.git.policy import MAX_PATCH_BYTES
 from resolver.git.tree import read_changes
@@ -38,8 +39,9 @@ from resolver.models.run import (
     RunState,
     UnverifiedReason,
 )
+from resolver.models.verification import UNFINISHED
 from resolver.publishing import commit_builder
-from resolver.runs.output import OutcomeFile, build_outcome_file
+from resolver.runs.outcome_file import EarlierPublication, OutcomeFile, RecordedDifference
 from resolver.runs.stages import ExecutedRun, PreparedRun, RunRequest, RunResult, StageValues
 from resolver.runs.wiring.agents import denied_models
 from resolver.runs.wiring.knowledge import (
@@ -187,7 +189,7 @@ def build_report(
         repository_url=None
         if request.is_local
         else f"{settings.github_server_url.rstrip('/')}/{request.trigger.repository}",
-        base_committed_at=values.base_committed_at,
+        base_committed_at=prepared.base_committed_at if prepared else None,
         patch=values.patch,
         verification=values.verification,
         commands=_commands_to_show(values),
@@ -261,26 +263,74 @@ def publishing_route(
     return "comment" if is_kept_in_repository else "folder"
 
 
+_STATE_BY_FAILURE = {
+    "refused": RunState.REFUSED,
+    "policy": RunState.REFUSED,
+    "ceiling": RunState.REFUSED,
+    "limit": RunState.LIMIT,
+    "stopped": RunState.STOPPED,
+}
+
+
 def outcome_file_of(
     values: StageValues, publication: Publication, failure: RunFailure | None, exit_code: int
 ) -> OutcomeFile:
     """Return the content of outcome.json."""
-    request, log = values.current_request, values.log
-    return build_outcome_file(
+    request, patch = values.current_request, values.patch
+    trigger, log_state = request.trigger, values.log.state if values.log else State()
+    state, reason = _state_and_reason(values.outcome, failure, publication)
+    outcome = values.outcome or Outcome(state=state, cost=0.0)
+    earlier = request.continuation.publication if request.continuation else Publication()
+    return OutcomeFile(
         run=request.run,
-        trigger=request.trigger,
+        state=state,
+        reason=reason,
+        next_step=failure.next_step if failure else outcome.next_step,
+        limit=outcome.limit,
+        exit_code=exit_code,
+        key=trigger.key,
+        repository=trigger.repository,
+        number=trigger.number,
+        issue=trigger.subject,
         model=displayed_model(values),
         base=values.base,
-        outcome=values.outcome,
-        patch=values.patch,
-        publication=publication,
-        earlier=request.continuation.publication if request.continuation else None,
-        verification=values.verification,
-        failure=failure,
-        exit_code=exit_code,
-        log_state=log.state if log else None,
+        commit=publication.commit,
+        tree=patch.tree if patch else None,
+        branch=publication.branch,
+        pull_request=publication.pull_request,
+        comment_url=publication.comment_url,
+        review=publication.review,
+        repeated=publication.repeated,
+        earlier=EarlierPublication.model_validate(earlier, from_attributes=True),
+        iterations=outcome.iterations,
+        cost=outcome.cost,
+        tokens=outcome.tokens,
+        models=log_state.metrics,
+        services=log_state.services,
+        seconds=outcome.seconds,
+        task_completed=outcome.task_completed,
+        message=outcome.message,
+        places=outcome.places,
+        files=patch.files if patch else (),
+        evidence=(values.verification or UNFINISHED).evidence(),
+        divergences=tuple(
+            RecordedDifference.model_validate(event, from_attributes=True)
+            for event in log_state.divergences
+        ),
         traceparent=request.traceparent,
     )
+
+
+def _state_and_reason(
+    outcome: Outcome | None, failure: RunFailure | None, publication: Publication
+) -> tuple[RunState, str]:
+    """Return state and reason. A failure takes precedence over the outcome of the agent."""
+    if failure is not None:
+        return _STATE_BY_FAILURE.get(failure.kind, RunState.ERROR), failure.what
+    if outcome is None:
+        return RunState.FINISHED, "an earlier run has already handled this request"
+    default = "finished" if publication.pull_request else "finished without a change"
+    return outcome.state, outcome.reason or default
 
 
 MAX_NAMED_PLACES = 10

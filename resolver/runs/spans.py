@@ -1,211 +1,259 @@
 """Spans of a run for an OpenTelemetry collector: the run, its stages, model calls and tools.
 
-They are made from the run's event log with OpenTelemetry's own tracer. Attributes are those of the
-GenAI semantic conventions where these have one; no prompt, reply or output is among them.
+They are made from the event log when the run has ended, with OpenTelemetry's own tracer, if the
+environment names a collector. Attributes are those of the GenAI semantic conventions where these
+have one; no prompt, reply or output is among them.
 
-Source: https://opentelemetry.io/docs/specs/semconv/gen-ai/
+Sources: https://opentelemetry.io/docs/specs/semconv/gen-ai/
+https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/
 """
 
 import logging
+import secrets
 import threading
-from collections.abc import Callable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from resolver import __version__
+from resolver.errors import RunStopped
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase
 from resolver.events.log import Event, parse_logged_event
-from resolver.models.run import Completion
+from resolver.models.run import Completion, RunState
+from resolver.runs.stages import RunRequest, RunResult
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.trace import Span
+    from opentelemetry.trace import Span, Tracer
 
 logger = logging.getLogger("resolver.runs.spans")
+
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 
 FLUSH_SECONDS = 3.0
 """Maximum time that a run waits at its end until the collector has its spans."""
 
 AttributeValue = str | bool | int | float | tuple[str, ...]
+Attributes = Mapping[str, AttributeValue | None]
+"""Attributes of a span; those that are None are left out."""
 
 _PROVIDERS = {"gemini": "gcp.gemini", "vertex_ai": "gcp.vertex_ai", "azure": "azure.ai.openai",
               "bedrock": "aws.bedrock", "mistral": "mistral_ai", "xai": "x_ai"}  # fmt: skip
 """Well-known values of `gen_ai.provider.name` that differ from litellm's prefix."""
 
+_FAILED_STATES = frozenset({RunState.ERROR, RunState.STUCK, RunState.LIMIT})
 
-class RunSpans:
-    """The spans of one run. A subscriber of its event log and of those of its delegates.
 
-    provider: makes the spans and sends them.
-    redact: removes secrets from the text of every attribute.
+def with_trace(request: RunRequest) -> RunRequest:
+    """Return the request with the ids of its trace; the same request if no collector is set.
+
+    Source: https://www.w3.org/TR/trace-context/#traceparent-header
     """
+    if not request.host.environment.get(ENDPOINT):
+        return request
+    return replace(request, traceparent=f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-01")
 
-    def __init__(
-        self,
-        provider: "TracerProvider",
-        redact: Callable[[str], str],
-        attributes: Mapping[str, AttributeValue],
-        start: datetime,
-    ) -> None:
-        self._provider = provider
-        self._redact = redact
-        self._tracer = provider.get_tracer("resolver", __version__)
-        self._tools: dict[tuple[int, ...], Span] = {}
-        self._root = self._start("invoke_agent resolver", start, attributes)
 
-    @property
-    def traceparent(self) -> str:
-        """The ids of the trace and of its root span, as in the header of that name.
+def export_spans(result: RunResult, started_at: datetime) -> None:
+    """Send the spans of the run that has just ended, if it has a trace.
 
-        Source: https://www.w3.org/TR/trace-context/#traceparent-header
-        """
-        context = self._root.get_span_context()
-        flags = int(context.trace_flags)
-        return f"00-{context.trace_id:032x}-{context.span_id:016x}-{flags:02x}"
-
-    def __call__(self, event: Event) -> None:
-        """Make the spans that the event starts or ends."""
-        self._add(event, ())
-
-    def _add(self, event: Event, delegates: tuple[int, ...]) -> None:
-        """Make the spans of an event. delegates: the actions that started its agent, outermost
-        first; () for the run's own."""
-        parent = self._tools.get(delegates, self._root)
-        match event:
-            case life.DelegateEvent():
-                self._add(parse_logged_event(event.event), (*delegates, event.delegate))
-            case life.ModelReplied():
-                self._add_call(event, event.completion, life.AGENT, parent)
-            case life.ServiceReplied():
-                self._add_call(event, event.completion, event.service, parent)
-            case life.StageCompleted() if event.seconds:
-                self._add_past(event.stage, event.timestamp, event.seconds, {}, parent)
-            case life.CheckExecuted() if not event.is_cached:
-                done = event.execution
-                attributes = known_attributes(
-                    {"resolver.tree": event.at, "process.exit.code": done.exit_code}
-                )
-                name = f"check {event.name}"
-                self._add_past(name, event.timestamp, done.seconds, attributes, parent)
-            case a.Message() | a.Finish():
-                return
-            case ActionBase():
-                name = _tool_name(event)
-                attributes = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": name}
-                span = self._start(f"execute_tool {name}", event.timestamp, attributes, parent)
-                self._tools[*delegates, event.id] = span
-            case ObservationBase() if event.cause is not None:
-                self._end_tool(event, (*delegates, event.cause))
-
-    def end(
-        self,
-        attributes: Mapping[str, AttributeValue],
-        at: datetime,
-        error: str | None,
-        seconds: float = FLUSH_SECONDS,
-    ) -> None:
-        """End all spans and send them, in at most `seconds`. error: None if there was none."""
-        for span in self._tools.values():
-            span.end(_nanoseconds(at))
-        self._root.set_attributes(self._clean(attributes))
-        self._end(self._root, at, error)
-        thread = threading.Thread(target=self._provider.shutdown, name="spans", daemon=True)
+    A collector that can't be used is a warning in the operator's log.
+    """
+    request, outcome, failure = result.request, result.outcome_file, result.failure
+    if request.traceparent is None:
+        return
+    redact = request.redactor(request.load_settings({})).redact_text
+    try:
+        provider = _open_provider(request.host.environment, request.traceparent)
+    except (ValueError, OSError) as error:
+        logger.warning("no spans are exported: %s", redact(str(error)))
+        return
+    attributes: Attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "resolver",
+        "gen_ai.conversation.id": request.run,
+        "resolver.trigger": request.trigger.kind.value,
+        "resolver.repository": None if request.is_local else request.trigger.repository,
+        "resolver.issue": request.trigger.subject,
+        "resolver.state": outcome.state.value,
+        "resolver.verdict": outcome.evidence.verdict,
+        "resolver.cost": outcome.cost,
+        "resolver.iterations": outcome.iterations,
+        "process.exit.code": outcome.exit_code,
+        "vcs.ref.base.revision": outcome.base,
+        "vcs.ref.head.revision": outcome.commit,
+    }
+    reason = failure.kind if failure is not None else outcome.state.value
+    writer = SpanWriter(provider.get_tracer("resolver", __version__), redact, request.now())
+    root = writer.add(
+        "invoke_agent resolver",
+        started_at,
+        writer.until,
+        attributes,
+        error=reason if outcome.state in _FAILED_STATES else None,
+    )
+    writer.add_events(_events_of_attempt(result), root)
+    # The run has its result: a signal only shortens the wait for the collector.
+    with suppress(RunStopped):
+        thread = threading.Thread(target=provider.shutdown, name="spans", daemon=True)
         thread.start()
-        thread.join(seconds)
+        thread.join(FLUSH_SECONDS)
         if thread.is_alive():
-            logger.warning("the collector did not take the spans within %g s", seconds)
+            logger.warning("the collector did not take the spans within %g s", FLUSH_SECONDS)
 
-    def _add_call(self, event: Event, completion: Completion, service: str, parent: "Span") -> None:
-        attributes = known_attributes(
-            {
-                "gen_ai.operation.name": "chat",
-                "gen_ai.provider.name": _provider_of(completion.model),
-                "gen_ai.request.model": completion.model,
-                "gen_ai.usage.input_tokens": completion.tokens.input,
-                "gen_ai.usage.output_tokens": completion.tokens.output,
-                "gen_ai.usage.cache_read.input_tokens": completion.tokens.cached,
-                "gen_ai.usage.cost": completion.cost,
-                "resolver.service": service,
-            }
-        )
-        if completion.finish_reason:
-            attributes["gen_ai.response.finish_reasons"] = (completion.finish_reason,)
-        name = f"chat {completion.model}"
-        self._add_past(name, event.timestamp, completion.latency, attributes, parent, is_call=True)
 
-    def _end_tool(self, observation: ObservationBase, key: tuple[int, ...]) -> None:
-        if (span := self._tools.pop(key, None)) is None:
-            return
-        if isinstance(observation, o.CmdOutput) and observation.exit_code is not None:
-            span.set_attribute("process.exit.code", observation.exit_code)
-        error = observation.code if isinstance(observation, o.ErrorObservation) else None
-        self._end(span, observation.timestamp, error)
+def _open_provider(environment: Mapping[str, str], traceparent: str) -> "TracerProvider":
+    """Return the provider that sends spans to the collector; its first span has the given ids."""
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.resources import OTELResourceDetector, Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
+    from opentelemetry.util.re import parse_env_headers
 
-    def _add_past(
+    trace, root = (int(part, 16) for part in traceparent.split("-")[1:3])
+
+    root_ids = [root]
+
+    class Ids(RandomIdGenerator):
+        def generate_trace_id(self) -> int:
+            return trace
+
+        def generate_span_id(self) -> int:
+            return root_ids.pop() if root_ids else super().generate_span_id()
+
+    own = Resource({"service.name": "resolver", "service.version": __version__})
+    resource = Resource.create().merge(own).merge(OTELResourceDetector().detect())
+    provider = TracerProvider(resource=resource, shutdown_on_exit=False, id_generator=Ids())
+    headers = environment.get("OTEL_EXPORTER_OTLP_HEADERS", "")
+    exporter = OTLPSpanExporter(
+        endpoint=f"{environment[ENDPOINT].rstrip('/')}/v1/traces",
+        headers=dict(parse_env_headers(headers, liberal=True)),
+    )
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    return provider
+
+
+def _events_of_attempt(result: RunResult) -> Sequence[Event]:
+    """Return the events that this process has added: earlier ones belong to another trace."""
+    events = result.log.state.events if result.log else []
+    starts = (e.id for e in reversed(events) if isinstance(e, life.Resumed))
+    return events[next(starts, 0) :]
+
+
+@dataclass(frozen=True)
+class SpanWriter:
+    """Makes spans of events. redact: removes secrets. until: the end of what has not ended."""
+
+    tracer: "Tracer"
+    redact: Callable[[str], str]
+    until: datetime
+
+    def add_events(self, events: Sequence[Event], parent: "Span") -> None:
+        """Make the spans of one agent's log, and of the delegates that are nested in it."""
+        results = {
+            e.cause: e for e in events if isinstance(e, ObservationBase) and e.cause is not None
+        }
+        tools: dict[int, Span] = {}
+        delegates: dict[int, list[Event]] = defaultdict(list)
+        for event in events:
+            match event:
+                case life.DelegateEvent():
+                    delegates[event.delegate].append(parse_logged_event(event.event))
+                case life.ModelReplied():
+                    self._add_call(event, event.completion, life.AGENT, parent)
+                case life.ServiceReplied():
+                    self._add_call(event, event.completion, event.service, parent)
+                case life.StageCompleted() if event.seconds:
+                    self._add_past(event.stage, event, event.seconds, {}, parent)
+                case life.CheckExecuted(execution=done) if not event.is_cached:
+                    attributes = {"resolver.tree": event.at, "process.exit.code": done.exit_code}
+                    self._add_past(f"check {event.name}", event, done.seconds, attributes, parent)
+                case a.Message() | a.Finish():
+                    pass
+                case ActionBase():
+                    tools[event.id] = self._add_tool(event, results.get(event.id), parent)
+        for delegate, nested in delegates.items():
+            self.add_events(nested, tools.get(delegate, parent))
+
+    def add(
         self,
         name: str,
+        start: datetime,
         end: datetime,
-        seconds: float,
-        attributes: Mapping[str, AttributeValue],
-        parent: "Span",
-        *,
-        is_call: bool = False,
-    ) -> None:
-        """Add a span that has ended."""
-        start = end - timedelta(seconds=max(0.0, seconds))
-        span = self._start(name, start, attributes, parent, is_call=is_call)
-        span.end(_nanoseconds(end))
-
-    def _start(
-        self,
-        name: str,
-        at: datetime,
-        attributes: Mapping[str, AttributeValue],
+        attributes: Attributes,
         parent: "Span | None" = None,
         *,
+        error: str | None = None,
         is_call: bool = False,
     ) -> "Span":
+        """Make a span. error: why it failed, None if it did not."""
         from opentelemetry.context import Context
-        from opentelemetry.trace import SpanKind, set_span_in_context
+        from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
-        return self._tracer.start_span(
-            self._redact(name),
+        span = self.tracer.start_span(
+            self.redact(name),
             context=set_span_in_context(parent) if parent is not None else Context(),
             kind=SpanKind.CLIENT if is_call else SpanKind.INTERNAL,
-            attributes=self._clean(attributes),
-            start_time=_nanoseconds(at),
+            start_time=_nanoseconds(start),
         )
-
-    def _end(self, span: "Span", at: datetime, error: str | None) -> None:
-        from opentelemetry.trace import StatusCode
-
-        if error:
-            span.set_attribute("error.type", self._redact(error))
+        for key, value in {**attributes, "error.type": error}.items():
+            if value is not None:
+                span.set_attribute(key, self.redact(value) if isinstance(value, str) else value)
+        if error is not None:
             span.set_status(StatusCode.ERROR)
-        span.end(_nanoseconds(at))
+        span.end(_nanoseconds(end))
+        return span
 
-    def _clean(self, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-        return {
-            name: self._redact(value) if isinstance(value, str) else value
-            for name, value in attributes.items()
+    def _add_past(
+        self, name: str, end: Event, seconds: float, attributes: Attributes, parent: "Span"
+    ) -> None:
+        start = end.timestamp - timedelta(seconds=max(0.0, seconds))
+        self.add(name, start, end.timestamp, attributes, parent)
+
+    def _add_call(self, event: Event, completion: Completion, service: str, parent: "Span") -> None:
+        reason = completion.finish_reason
+        attributes: Attributes = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": _provider_of(completion.model),
+            "gen_ai.request.model": completion.model,
+            "gen_ai.usage.input_tokens": completion.tokens.input,
+            "gen_ai.usage.output_tokens": completion.tokens.output,
+            "gen_ai.usage.cache_read.input_tokens": completion.tokens.cached,
+            "gen_ai.usage.cost": completion.cost,
+            "gen_ai.response.finish_reasons": (reason,) if reason else None,
+            "resolver.service": service,
         }
+        start = event.timestamp - timedelta(seconds=max(0.0, completion.latency))
+        name = f"chat {completion.model}"
+        self.add(name, start, event.timestamp, attributes, parent, is_call=True)
 
-
-def known_attributes(
-    values: Mapping[str, AttributeValue | None],
-) -> dict[str, AttributeValue]:
-    """Return the attributes that have a value."""
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _tool_name(action: ActionBase) -> str:
-    """Return the name of the tool. A call that could not be read has one that a model made up."""
-    if action.tool_call is None or isinstance(action, a.Invalid):
-        return str(getattr(action, "kind", ""))
-    return action.tool_call.name
+    def _add_tool(
+        self, action: ActionBase, result: ObservationBase | None, parent: "Span"
+    ) -> "Span":
+        name = str(getattr(action, "kind", ""))
+        # A call that could not be read has a name that a model made up.
+        if action.tool_call is not None and not isinstance(action, a.Invalid):
+            name = action.tool_call.name
+        exit_code = result.exit_code if isinstance(result, o.CmdOutput) else None
+        return self.add(
+            f"execute_tool {name}",
+            action.timestamp,
+            result.timestamp if result else self.until,
+            {
+                "gen_ai.operation.name": "execute_tool",
+                "gen_ai.tool.name": name,
+                "process.exit.code": exit_code,
+            },
+            parent,
+            error=result.code if isinstance(result, o.ErrorObservation) else None,
+        )
 
 
 def _provider_of(model: str) -> str:

@@ -1,8 +1,7 @@
 """The values that the stages of a run return, from its request to its result.
 
-    RunRequest -> AcceptedRun, AnnouncedRun -> RunTask, ClonedRepository, PreparedRun
-      -> OpenedLog, ExecutedRun -> Verification -> PublishedRun, PostedReplies
-      -> RunResult
+    RunRequest -> AcceptedRun -> RunTask, PreparedRun -> ExecutedRun -> Verification
+      -> PublishedRun, PostedReplies -> RunResult
 
 The stages are listed in `resolver.runs.pipeline`. Each value is frozen and built once.
 `StageValues` collects those that a run has reached, so that a failed run is described by exactly
@@ -10,7 +9,7 @@ what it knew.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Protocol
 
@@ -43,8 +42,8 @@ from resolver.models.run import (
     TriggerKind,
 )
 from resolver.models.verification import Verification
-from resolver.runs.output import OutcomeFile, Output
-from resolver.runs.spans import RunSpans
+from resolver.runs.outcome_file import OutcomeFile
+from resolver.runs.output import Output
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.security.redaction import Redactor
 
@@ -86,7 +85,8 @@ class RunRequest:
     page: page that shows the run while it is active and afterwards, without its files.
     actions_run: the GitHub Actions run that this run is part of, in the form of
         `ActiveRunMarker.job`; None outside of Actions.
-    spans: the spans that are exported; None if no setting asks for them. Set by `run_pipeline`.
+    traceparent: ids of the run's OpenTelemetry trace; None if no spans are exported. Set by
+        `run_pipeline`.
     observe: is called with all values that are known after each stage. It raises nothing.
     log_copy: gets each line of the event log too; None to keep only the file.
     """
@@ -113,7 +113,7 @@ class RunRequest:
     budget: float = float("inf")
     quota_table: QuotaStore | None = None
     progress: Subscriber | None = None
-    spans: RunSpans | None = None
+    traceparent: str | None = None
     observe: Callable[["StageValues"], None] = lambda _: None
     log_copy: LogCopy | None = None
     log_url: str | None = None
@@ -125,11 +125,6 @@ class RunRequest:
     def is_local(self) -> bool:
         """True for a checkout on this machine, where nobody reads comments."""
         return self.trigger.kind is TriggerKind.LOCAL
-
-    @property
-    def traceparent(self) -> str | None:
-        """The ids of the run's trace; None if no spans are exported."""
-        return self.spans.traceparent if self.spans else None
 
     @property
     def has_log(self) -> bool:
@@ -167,16 +162,6 @@ class AcceptedRun:
 
 
 @dataclass(frozen=True)
-class AnnouncedRun:
-    """The conversation was notified of the start of the run.
-
-    progress: keeps the progress comment up to date; None if the run has none.
-    """
-
-    progress: ProgressReporter | None = None
-
-
-@dataclass(frozen=True)
 class RunTask:
     """The task, as the requester saw it or as the resumed log states it.
 
@@ -192,24 +177,12 @@ class RunTask:
 
 
 @dataclass(frozen=True)
-class ClonedRepository:
-    """The host's clone, and the task completed with facts that only the clone shows.
-
-    base_committed_at: commit date of the base; None for a pull request, whose head the requester
-        saw.
-    """
-
-    task: Task
-    workspace: Workspace
-    base_committed_at: datetime | None = None
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class PreparedRun:
     """Everything that the agent's work needs.
 
     settings: the operator's and the repository's, with the name of the agent that does the work.
+    base_committed_at: commit date of the base; None for a pull request, whose head the requester
+        saw.
     agents: the agents that the repository defines.
     max_cost: US dollars that all attempts in the log may cost together; no comment can raise it.
     update: how a pull request is brought up to date; "agent" for every other kind of work.
@@ -235,13 +208,6 @@ class PreparedRun:
     def credential(self) -> Credential | None:
         """Return the current credential for git on the host. Raises ForgeError."""
         return self.request.credential(self.settings)
-
-
-@dataclass(frozen=True)
-class OpenedLog:
-    """The opened event log of the agent's work."""
-
-    log: RunLog
 
 
 @dataclass(frozen=True)
@@ -272,51 +238,30 @@ class PublishedRun:
     is_earlier: bool = False
 
 
-StageValue = (
-    AcceptedRun
-    | AnnouncedRun
-    | RunTask
-    | ClonedRepository
-    | PreparedRun
-    | OpenedLog
-    | ExecutedRun
-    | Verification
-    | PublishedRun
-    | PostedReplies
-)
-
-
 @dataclass(frozen=True)
 class StageValues:
     """The values of the stages that a run has reached; None for those that it has not.
 
-    settings: the operator's. interrupted: state of the agent's work when the run failed.
+    settings: the operator's. log: the event log of the agent's work, as soon as it is open.
+    interrupted: state of the agent's work when the run failed.
     """
 
     request: RunRequest
     settings: Settings
     accepted: AcceptedRun | None = None
-    announced: AnnouncedRun | None = None
+    progress: ProgressReporter | None = None
     run_task: RunTask | None = None
-    cloned: ClonedRepository | None = None
     prepared: PreparedRun | None = None
-    opened: OpenedLog | None = None
+    log: RunLog | None = None
     executed: ExecutedRun | None = None
     verification: Verification | None = None
     published: PublishedRun | None = None
-    replied: PostedReplies | None = None
+    replies: PostedReplies = field(default_factory=PostedReplies)
     interrupted: Outcome | None = None
-
-    def with_value(self, value: StageValue) -> "StageValues":
-        """Return a copy with the value of the stage that was just reached."""
-        reached: dict[str, Any] = {_FIELDS[type(value)]: value}
-        return replace(self, **reached)
 
     @property
     def current_request(self) -> RunRequest:
         """The request; as soon as it is known, with the trigger that stands for all its events."""
-        if self.prepared is not None:
-            return self.prepared.request
         return self.run_task.request if self.run_task else self.request
 
     @property
@@ -327,34 +272,15 @@ class StageValues:
     @property
     def task(self) -> Task | None:
         """The task, as far as it is known."""
-        newest = self.prepared or self.cloned or self.run_task
+        newest = self.prepared or self.run_task
         return newest.task if newest else None
 
     @property
     def base(self) -> str | None:
         """The commit that the work starts from."""
-        newest = self.prepared or self.cloned
-        if newest is not None:
-            return newest.workspace.base
+        if self.prepared is not None:
+            return self.prepared.workspace.base
         return self.run_task.base if self.run_task else None
-
-    @property
-    def base_committed_at(self) -> datetime | None:
-        """Commit date of the base; None if it is unknown or the base is what the requester saw."""
-        newest = self.prepared or self.cloned
-        return newest.base_committed_at if newest else None
-
-    @property
-    def log(self) -> RunLog | None:
-        """The run's event log; None before it is open."""
-        if self.opened is not None:
-            return self.opened.log
-        return self.run_task.log if self.run_task else None
-
-    @property
-    def progress(self) -> ProgressReporter | None:
-        """The reporter that keeps the progress comment up to date."""
-        return self.announced.progress if self.announced else None
 
     @property
     def outcome(self) -> Outcome | None:
@@ -365,9 +291,9 @@ class StageValues:
     def publication(self) -> Publication:
         """The part of the run's work that is public."""
         publication = self.published.publication if self.published else Publication()
-        if self.replied is not None and self.replied.comment_url:
-            return publication.model_copy(update={"comment_url": self.replied.comment_url})
-        return publication
+        if self.replies.comment_url is None:
+            return publication
+        return publication.model_copy(update={"comment_url": self.replies.comment_url})
 
     @property
     def patch(self) -> Patch | None:
@@ -381,7 +307,7 @@ class StageValues:
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings of all stages for the reader, in the order of the stages."""
-        parts = (self.cloned, self.prepared, self.executed, self.published, self.replied)
+        parts = (self.prepared, self.executed, self.published, self.replies)
         return tuple(warning for part in parts if part is not None for warning in part.warnings)
 
     def redact(self, failure: RunFailure) -> RunFailure:
@@ -390,20 +316,6 @@ class StageValues:
         clean = self.current_request.redactor(self.current_settings).redact_text
         what, next_step = clean(failure.what), failure.next_step and clean(failure.next_step)
         return failure.model_copy(update={"what": what, "next_step": next_step})
-
-
-_FIELDS: Mapping[type[StageValue], str] = {
-    AcceptedRun: "accepted",
-    AnnouncedRun: "announced",
-    RunTask: "run_task",
-    ClonedRepository: "cloned",
-    PreparedRun: "prepared",
-    OpenedLog: "opened",
-    ExecutedRun: "executed",
-    Verification: "verification",
-    PublishedRun: "published",
-    PostedReplies: "replied",
-}
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,9 @@ the set-up, the set-up is run again on its files.
 
 import os
 from collections.abc import Callable
-from functools import partial
 
 from resolver.config.settings import MAX_CORRECTIONS, Settings
 from resolver.config.templates import render
-from resolver.controller.control import Control
 from resolver.errors import RunStopped
 from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from resolver.events.run_log import RunLog
@@ -27,37 +25,34 @@ from resolver.verification.runner import RunnerOptions
 from resolver.verification.selection import select_checks
 from resolver.verification.trees import build_trees, read_expectations
 
+RunChecks = Callable[[PreparedRun, RunLog, Patch], Verification]
+
 
 class ChangeVerifier:
     """Verifies the changes of one run: after each of the agent's rounds, and before publishing.
 
-    run_checks: executes the checks and returns what they show. It repeats nothing that the log has.
+    run_checks: executes the checks and returns what they show, `verify_in_sandboxes` by default. It
+        repeats nothing that the log has.
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        run: str,
-        control: Control,
-        log: RunLog,
-        run_checks: Callable[[Patch], Verification],
+        self, prepared: PreparedRun, log: RunLog, run_checks: RunChecks | None = None
     ) -> None:
-        self._settings = settings
-        self._run = run
-        self._control = control
+        self._prepared = prepared
+        self._control = prepared.request.control
         self._log = log
-        self._run_checks = run_checks
+        self._run_checks = run_checks or verify_in_sandboxes
         self._verified: dict[str, Verification] = {}
 
     def verify(self, patch: Patch) -> Verification:
         """Return the verification of the change. Raises RunStopped if the run was stopped."""
-        if not self._settings.verify:
+        if not self._prepared.settings.verify:
             return DISABLED
         if patch.is_empty:
             return Verification(verdict="not_verified", reason="no_change")
         self._raise_if_stopped()
         if patch.tree not in self._verified:
-            self._verified[patch.tree] = self._run_checks(patch)
+            self._verified[patch.tree] = self._run_checks(self._prepared, self._log, patch)
             self._raise_if_stopped()
         return self._verified[patch.tree]
 
@@ -92,7 +87,7 @@ class ChangeVerifier:
             raise RunStopped(what, "look at the change, which is kept") from stopped
 
     def _rounds_used(self) -> int:
-        since = self._log.state.events[self._log.start_index(self._run) :]
+        since = self._log.state.events[self._log.start_index(self._prepared.request.run) :]
         return sum(isinstance(e, VerificationCompleted) and e.sent_to_agent for e in since)
 
     def _record(self, patch: Patch, verification: Verification, *, sent: bool) -> None:
@@ -110,13 +105,6 @@ class ChangeVerifier:
                     sent_to_agent=sent,
                 )
             )
-
-
-def open_verifier(prepared: PreparedRun, log: RunLog) -> ChangeVerifier:
-    """Return the verifier of a run, which executes checks in sandboxes."""
-    request = prepared.request
-    run_checks = partial(verify_in_sandboxes, prepared, log)
-    return ChangeVerifier(prepared.settings, request.run, request.control, log, run_checks)
 
 
 def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Verification:

@@ -184,8 +184,8 @@ def _lines(metrics: Mapping[str, ModelMetrics]) -> tuple[str, ...]:
 
 
 def _model_cost(metrics: ModelMetrics) -> str:
-    cost = money(metrics.priced if not metrics.unpriced or metrics.priced else None)
-    prefix = "at least " if metrics.unpriced and metrics.priced else ""
+    cost = money(metrics.priced if metrics.cost is not None or metrics.priced else None)
+    prefix = "at least " if metrics.cost is None and metrics.priced else ""
     replies = f"{metrics.calls:,} {'reply' if metrics.calls == 1 else 'replies'}"
     return f"{prefix}{cost} for {replies}, {plural(metrics.tokens.output, 'token')} out"
 

@@ -1,5 +1,6 @@
 """Tests of what the runner is told of a result: outputs and annotation, from plain values."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,12 @@ def test_an_annotation_without_a_failure_says_what_there_is(values: StageValues)
     nothing = annotation(result(values, exit_code=3))
     assert nothing.startswith("::error title=Resolver::Finished without a change.")
     earlier = PublishedRun(Publication(repeated=True, comment_url="https://x/c"), is_earlier=True)
-    repeated = annotation(result(values.with_value(earlier)))
+    repeated = annotation(result(replace(values, published=earlier)))
     assert repeated == (
         "::notice title=Resolver::An earlier run has already handled this request: https://x/c"
     )
     stuck = reports.outcome(state=RunState.LIMIT, reason="it is spent", next_step="raise it")
-    values = values.with_value(ExecutedRun(stuck, reports.patch()))
+    values = replace(values, executed=ExecutedRun(stuck, reports.patch()))
     assert annotation(result(values, exit_code=4)).endswith("::it is spent. Raise it.")
 
 

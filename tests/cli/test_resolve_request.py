@@ -15,7 +15,7 @@ from resolver.github.comments.report import RunFailure
 from resolver.models.run import Completion, RunLimits, RunState
 from resolver.runs.conversation.comments import Conclusion, conclude
 from resolver.runs.prepare import load_task
-from resolver.runs.stages import ExecutedRun, OpenedLog, RunResult
+from resolver.runs.stages import ExecutedRun, RunResult
 from tests.github import reports
 from tests.parts.memory_forge import MemoryForge
 from tests.parts.runs import make_checkout
@@ -64,7 +64,7 @@ def ended(folder: Path, state: RunState, **outcome: Any) -> RunResult:
     for _ in range(2):
         log.stream.add(ModelReplied(completion=Completion(model="openai/scripted", cost=0.0002)))
     reached = ExecutedRun(reports.outcome(state=state, **outcome), reports.patch())
-    values = executed_values(request).with_value(OpenedLog(log)).with_value(reached)
+    values = replace(replace(executed_values(request), log=log), executed=reached)
     return conclude(values, Conclusion(exit_code=4), MemoryForge(folder / "issue.md", "main"))
 
 

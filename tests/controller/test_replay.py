@@ -1,13 +1,11 @@
 """Tests of comparing a replayed run with its recording."""
 
-from resolver.controller.recovery import ReplayCheck
+from resolver.controller.replay import compare_with_recording
 from resolver.events.actions import CmdRun, Message
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import ReplayDiverged, RunStarted
 from resolver.events.observations import ChangedPaths, CmdOutput
-from resolver.events.state import State
-from resolver.events.stores import MemoryStore
-from resolver.events.stream import EventStream, utc_now
+from resolver.events.stream import utc_now
 from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
 
 TRIGGER = Trigger(
@@ -26,14 +24,11 @@ def started(base: str = "b" * 40) -> RunStarted:
 def differences(
     recorded: list[EventBase], now: list[EventBase], base: str = "b" * 40
 ) -> list[ReplayDiverged]:
-    store = MemoryStore()
-    stream = EventStream(store)
-    recording = [e.model_copy(update={"id": i}) for i, e in enumerate([started(), *recorded])]
-    check = ReplayCheck(recording, started(base), stream)
-    stream.subscribe("replay", check, essential=True)
-    for event in now:
-        stream.add(event)
-    return State.fold(store).divergences
+    logs = [
+        [e.model_copy(update={"id": i}) for i, e in enumerate(events)]
+        for events in ([started(), *recorded], [started(base), *now])
+    ]
+    return compare_with_recording(*logs)  # type: ignore[arg-type]
 
 
 def output(content: str, code: int = 0) -> CmdOutput:

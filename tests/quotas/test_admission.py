@@ -26,7 +26,7 @@ from resolver.runs.quotas.admission import (
     record_cost,
     reserve_quota,
 )
-from resolver.runs.stages import AcceptedRun, OpenedLog, RunRequest, StageValues
+from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 from resolver.storage.run_refs import RUNS
 from tests.github import reports
 from tests.parts.github import GitHubServer
@@ -98,8 +98,8 @@ class Recording:
         values = executed_values(replace(request, load_settings=lambda _: self.settings))
         values = published_values(values)
         if has_log:
-            values = values.with_value(OpenedLog(self.log))
-        return values.with_value(accepted) if accepted else values
+            values = replace(values, log=self.log)
+        return replace(values, accepted=accepted) if accepted else values
 
     def record(self, values: StageValues, ending: Ending = Ending.PULL_REQUEST) -> RecordedCost:
         report = reports.report(**REPORTED[ending])

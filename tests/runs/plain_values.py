@@ -1,5 +1,6 @@
 """Plain values of stages for tests that call one stage function, without a server or a sandbox."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,15 @@ def run_log(path: Path) -> RunLog:
 def executed_values(request: RunRequest) -> StageValues:
     """Return the values of a run whose agent has finished and made a change."""
     values = StageValues(request, request.load_settings({}))
-    return values.with_value(ExecutedRun(reports.outcome(), reports.patch(), reports.commands()))
+    return replace(
+        values, executed=ExecutedRun(reports.outcome(), reports.patch(), reports.commands())
+    )
 
 
 def published_values(values: StageValues) -> StageValues:
     """Return the values after the change became a pull request."""
     publication = Publication(branch="agent/12", commit="d" * 40, pull_request=PULL)
-    return values.with_value(PublishedRun(publication, ("A notice about the push",)))
+    return replace(values, published=PublishedRun(publication, ("A notice about the push",)))
 
 
 def prepared_run(

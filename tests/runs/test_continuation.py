@@ -305,11 +305,9 @@ def restored(*events: Event) -> tuple[Any, list[str]]:
     environment = {"RESOLVER_MODEL_OPTIONS": "{dialect: tools}"}
     settings = load_settings({"agent": "CodeActAgent"}, environment)
     prepared = SimpleNamespace(settings=settings)
-    request: Any = SimpleNamespace(prepared=prepared, recording=RECORDING)
-    state = State()
-    for event in events:
-        state.apply(event)
-    found, remaining = _restore_start(request, STARTED, state)
+    log = SimpleNamespace(opening=STARTED, state=State.fold(events))
+    request: Any = SimpleNamespace(prepared=prepared, recording=RECORDING, log=log)
+    found, remaining = _restore_start(request)
     return found, [f"{event.id} {event.kind}" for event in remaining]
 
 

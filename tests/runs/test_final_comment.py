@@ -22,7 +22,7 @@ from resolver.runs.conversation.comments import (
 )
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.stages import ExecutedRun, OpenedLog, PublishedRun, RunRequest, StageValues
+from resolver.runs.stages import ExecutedRun, PublishedRun, RunRequest, StageValues
 from resolver.runs.wiring.models import preload_models
 from resolver.runs.wiring.sandbox import ForgeTokens
 from resolver.storage.earlier_runs import OUTCOME
@@ -103,8 +103,8 @@ def test_a_disk_that_is_full_at_the_end_fails_the_run_and_prevents_no_other_file
     described = PULL.model_copy(update={"body": "It works now."})
     publication = Publication(branch="agent/12", commit="d" * 40, pull_request=described)
     patch = reports.patch().model_copy(update={"diff": b"+fixed\n"})
-    values = values.with_value(ExecutedRun(reports.outcome(), patch))
-    values = values.with_value(OpenedLog(log)).with_value(PublishedRun(publication))
+    values = replace(values, executed=ExecutedRun(reports.outcome(), patch))
+    values = replace(replace(values, log=log), published=PublishedRun(publication))
     folder = values.request.output.folder
     (folder / full).symlink_to("/dev/full")
     forge = MemoryForge()

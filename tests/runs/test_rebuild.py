@@ -1,5 +1,6 @@
 """Tests of executing a log again: the actions, their order, and what counts as a difference."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from resolver.events.observations import Observation
 from resolver.runs.execute import rebuild
 from resolver.runs.reporting import execution_warnings, outcome_file_of
 from resolver.runs.resuming.rebuild import RelocatedExecutor, reexecute
-from resolver.runs.stages import OpenedLog
 from tests.runs.plain_values import executed_values, prepared_run, run_log, run_request
 from tests.trace import sample
 
@@ -142,7 +142,7 @@ def test_each_difference_of_a_rebuilt_sandbox_is_in_the_log_and_the_outcome(
         runtime = EchoRuntime(frozenset({1}))
         rebuild(tuple(log.state.events), runtime, log)  # type: ignore[arg-type]
     assert runtime.done == [command.command for command in commands]
-    values = executed_values(request).with_value(OpenedLog(log))
+    values = replace(executed_values(request), log=log)
     [difference] = outcome_file_of(values, values.publication, None, 0).divergences
     assert (difference.field, difference.recorded, difference.found) == (
         "exit_code",

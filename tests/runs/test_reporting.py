@@ -45,7 +45,6 @@ from resolver.runs.resuming.resume import change_limits
 from resolver.runs.stages import (
     AcceptedRun,
     ExecutedRun,
-    OpenedLog,
     PreparedRun,
     PublishedRun,
     RunResult,
@@ -85,7 +84,7 @@ def test_a_report_has_the_warnings_of_all_stages_and_of_the_pull_request(
     published = published_values(values)
     noted = PULL.model_copy(update={"notes": ("No reviewer",)})
     publication = published.publication.model_copy(update={"pull_request": noted})
-    report = build_report(values.with_value(PublishedRun(publication, ("Base moved",))))
+    report = build_report(replace(values, published=PublishedRun(publication, ("Base moved",))))
     assert report.warnings == ("Resumed", "Base moved", "No reviewer")
     assert report.ending is Ending.PULL_REQUEST
 
@@ -121,9 +120,9 @@ def test_only_complete_and_verified_work_lacks_nothing(
     expected: UnverifiedReason | None,
 ) -> None:
     outcome = reports.outcome(state=state, task_completed=task_completed)
-    values = values.with_value(ExecutedRun(outcome, reports.patch()))
+    values = replace(values, executed=ExecutedRun(outcome, reports.patch()))
     if has_verification:
-        values = values.with_value(reports.verification())
+        values = replace(values, verification=reports.verification())
     assert find_missing_verification(values) == expected
 
 
@@ -133,7 +132,10 @@ def test_an_outage_is_found_in_the_failure_the_outcome_and_the_comment(
     provider = RunFailure(kind="error", what="no reply", cause="provider_down")
     assert outage_of(values, provider) == "provider_down"
     ended = reports.outcome(state=RunState.ERROR, because="rate_limit")
-    assert outage_of(values.with_value(ExecutedRun(ended, reports.patch())), None) == "rate_limit"
+    assert (
+        outage_of(replace(values, executed=ExecutedRun(ended, reports.patch())), None)
+        == "rate_limit"
+    )
     assert outage_of(values, None, "forge_down") == "forge_down"
     refused = RunFailure(kind="error", what="rejected", cause="branch_protected")
     assert outage_of(values, refused) is None
@@ -144,7 +146,7 @@ def test_a_kept_change_can_be_published_unless_the_policy_would_refuse_it_with_a
 ) -> None:
     with run_log(values_with_change.request.output.log) as log:
         log.stream.add(sample.started())
-        values = values_with_change.with_value(OpenedLog(log))
+        values = replace(values_with_change, log=log)
         refusal = RunFailure(kind="policy", what="a protected file", settings_decide=True)
         assert publishing_route(values, refusal) is None, "the agent has not finished"
         log.stream.add(AgentStateChanged(state=RunState.FINISHED))
@@ -163,9 +165,9 @@ def test_a_change_is_public_once_it_has_its_branch_and_its_pull_request(
     with run_log(values_with_change.request.output.log) as log:
         log.stream.add(sample.started())
         log.stream.add(AgentStateChanged(state=RunState.FINISHED))
-        values = values_with_change.with_value(OpenedLog(log))
+        values = replace(values_with_change, log=log)
     failure = RunFailure(kind="error", what="GitHub is down", cause="forge_down")
-    only_branch = values.with_value(PublishedRun(Publication(branch="agent/12")))
+    only_branch = replace(values, published=PublishedRun(Publication(branch="agent/12")))
     assert can_be_published(values, None) and can_be_published(values, failure)
     assert can_be_published(only_branch, failure), "its pull request is missing"
     assert not can_be_published(only_branch, None)
@@ -176,8 +178,8 @@ def test_an_answer_that_came_with_a_change_is_published_with_it(values: StageVal
     """`why not fix this?`: the agent answers, and leaves its edit. Nothing is thrown away."""
     outcome = reports.outcome(declined="answered")
     unchanged = Patch(base="a" * 40, tree="b" * 40)
-    assert is_answer_run(values.with_value(ExecutedRun(outcome, unchanged)))
-    assert not is_answer_run(values.with_value(ExecutedRun(outcome, reports.patch())))
+    assert is_answer_run(replace(values, executed=ExecutedRun(outcome, unchanged)))
+    assert not is_answer_run(replace(values, executed=ExecutedRun(outcome, reports.patch())))
 
 
 def printed(
@@ -218,7 +220,7 @@ def test_a_change_that_is_kept_can_be_published_unless_the_policy_has_refused_it
 def test_a_review_is_shown_with_its_page_or_else_with_its_file(values: StageValues) -> None:
     for url in ("", "https://github.com/octo/demo/pull/12#pullrequestreview-3"):
         publication = Publication(review=PublishedReview(commit="a" * 40, url=url))
-        shown = printed(values.with_value(PublishedRun(publication)), exit_code=0)
+        shown = printed(replace(values, published=PublishedRun(publication)), exit_code=0)
         assert f"Review        {url or values.request.output.folder / 'review.md'}\n" in shown
     assert "Review  " not in printed(values, exit_code=0)
 
@@ -232,7 +234,7 @@ def test_an_answer_is_printed_itself(
     with run_log(tmp_path / "events.jsonl") as log:
         log.stream.add(sample.started().model_copy(update={"agent": agent}))
         executed = ExecutedRun(reports.outcome("Because of the sign."), reports.patch())
-        shown = printed(values.with_value(OpenedLog(log)).with_value(executed), exit_code=0)
+        shown = printed(replace(replace(values, log=log), executed=executed), exit_code=0)
     assert ("Because of the sign." in shown) is is_printed
     assert ("Changed " in shown) is not is_printed
 
@@ -250,7 +252,7 @@ def test_costs_are_distinguished_by_model_and_by_service(tmp_path: Path) -> None
         for completion in (large, small, large):
             log.stream.add(ModelReplied(completion=completion))
         log.stream.add(ServiceReplied(service="check", completion=large))
-        values = values.with_value(OpenedLog(log))
+        values = replace(values, log=log)
         written = outcome_file_of(values, values.publication, None, 0)
     calls = {name: (model.calls, model.cost) for name, model in written.models.items()}
     assert calls == {"large": (3, 0.75), "small": (1, None)}
@@ -273,7 +275,7 @@ UNCHANGED = Patch(base="a" * 40, tree="b" * 40)
 @pytest.fixture
 def prepared_values(tmp_path: Path) -> StageValues:
     prepared_values = executed_values(run_request(tmp_path))
-    return prepared_values.with_value(prepared_run(prepared_values.request))
+    return replace(prepared_values, prepared=prepared_run(prepared_values.request))
 
 
 @pytest.mark.parametrize(
@@ -294,8 +296,13 @@ def test_the_state_of_the_agent_and_its_change_decide(
     prepared_values: StageValues, state: RunState, changed: int, unchanged: int
 ) -> None:
     outcome = reports.outcome(state=state)
-    assert _exit_code(prepared_values.with_value(ExecutedRun(outcome, reports.patch()))) == changed
-    assert _exit_code(prepared_values.with_value(ExecutedRun(outcome, UNCHANGED))) == unchanged
+    assert (
+        _exit_code(replace(prepared_values, executed=ExecutedRun(outcome, reports.patch())))
+        == changed
+    )
+    assert (
+        _exit_code(replace(prepared_values, executed=ExecutedRun(outcome, UNCHANGED))) == unchanged
+    )
 
 
 @pytest.mark.parametrize("agent", ["ReadOnlyAgent", "ReviewerAgent"])
@@ -304,10 +311,10 @@ def test_an_answer_and_a_review_need_no_change(
 ) -> None:
     with run_log(tmp_path / "events.jsonl") as log:
         log.stream.add(sample.started().model_copy(update={"agent": agent}))
-        prepared_values = prepared_values.with_value(OpenedLog(log))
+        prepared_values = replace(prepared_values, log=log)
         for state, expected in ((RunState.FINISHED, 0), (RunState.LIMIT, 4)):
             executed = ExecutedRun(reports.outcome(state=state), UNCHANGED)
-            assert _exit_code(prepared_values.with_value(executed)) == expected
+            assert _exit_code(replace(prepared_values, executed=executed)) == expected
 
 
 @pytest.mark.parametrize(
@@ -324,10 +331,15 @@ def test_the_publication_decides_unless_no_agent_was_needed(
     prepared_values: StageValues, how: PublicationMethod, update: Any, expected: int
 ) -> None:
     assert prepared_values.prepared is not None
-    prepared_values = prepared_values.with_value(replace(prepared_values.prepared, update=update))
+    prepared_values = replace(
+        prepared_values, prepared=replace(prepared_values.prepared, update=update)
+    )
     patch = reports.patch() if update == "agent" else UNCHANGED
-    prepared_values = prepared_values.with_value(ExecutedRun(reports.outcome(), patch))
-    assert _exit_code(prepared_values.with_value(PublishedRun(Publication(how=how)))) == expected
+    prepared_values = replace(prepared_values, executed=ExecutedRun(reports.outcome(), patch))
+    assert (
+        _exit_code(replace(prepared_values, published=PublishedRun(Publication(how=how))))
+        == expected
+    )
 
 
 def run_with(left: float, folder: Path) -> PreparedRun:
@@ -354,7 +366,7 @@ def test_the_budget_is_cut_to_the_least_that_is_left_and_the_run_says_so(
     prepared = run_with(left, tmp_path)
     cut = _within_budget(prepared, AcceptedRun(quota_left=quota_left), None)
     assert (cut.settings.max_budget, cut.max_cost) == (0.35, 0.35)
-    report = build_report(StageValues(cut.request, cut.settings).with_value(cut))
+    report = build_report(replace(StageValues(cut.request, cut.settings), prepared=cut))
     [warning] = [text.replace("\\", "") for text in report.warnings]
     assert "The budget of this run was reduced to $0.35" in warning
 

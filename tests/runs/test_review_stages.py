@@ -30,7 +30,7 @@ from resolver.runs.pipeline import (
     _execute,
     _publish,
 )
-from resolver.runs.stages import ExecutedRun, OpenedLog, RunRequest, StageValues
+from resolver.runs.stages import ExecutedRun, RunRequest, StageValues
 from resolver.runs.verify import ChangeVerifier
 from tests.github import reports
 from tests.parts.memory_forge import MemoryForge
@@ -70,17 +70,13 @@ class ReviewForge(MemoryForge):
         return AnsweredThreads(url="https://github.com/octo/demo/pull/7#discussion_r1")
 
 
-def no_verifier() -> ChangeVerifier:
-    raise AssertionError("an answer is not verified")
-
-
 def posted_replies(folder: Path, *, publish: bool, asked: int) -> list[int]:
     """Return the number of replies of each posting."""
     request = replace(run_request(folder), publish=publish)
     task = reports.task(request.trigger, asked=THREADS[:asked])
     workspace = Workspace(folder / "clone.git", "source", "a" * 40, "pull/12")
     prepared = prepared_run(request, workspace, task=task)
-    values = published_values(executed_values(request)).with_value(prepared)
+    values = replace(published_values(executed_values(request)), prepared=prepared)
     forge = ReviewForge(folder)
     with run_log(folder / "events.jsonl") as log:
         log.stream.add(Finish(message="Done"))
@@ -123,7 +119,7 @@ def pull_request_values(request: RunRequest, **settings: Any) -> StageValues:
     folder = request.output.folder.parent / "clone.git"
     workspace = Workspace(folder, "source", "a" * 40, "pull/12", pull=pull)
     prepared = prepared_run(request, workspace, settings=Settings(**settings))
-    return executed_values(request).with_value(prepared)
+    return replace(executed_values(request), prepared=prepared)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +144,7 @@ def test_only_a_review_that_was_finished_is_published_and_only_where_it_is_wante
     with run_log(tmp_path / "events.jsonl") as log:
         log.stream.add(opening.model_copy(update={"agent": agent, "task": task}))
         log.stream.add(ReviewComment(path="a.py", line=2, body="This rounds down."))
-        values = values.with_value(OpenedLog(log)).with_value(executed)
+        values = replace(replace(values, log=log), executed=executed)
         *_, last = _publish(values, prepared, executed, log, forge)
     assert [len(review.inline_comments) for review in forge.noted] == [1] * published
     is_review = agent == "ReviewerAgent" and state is RunState.FINISHED
@@ -182,14 +178,14 @@ def test_an_answer_has_the_comments_of_a_review_but_nothing_of_the_working_tree(
     checkout = make_checkout(tmp_path / "calc", {"a.py": "x = 1\ny = 2\n"})
     workspace = ChangedWorkspace.clone(str(checkout), tmp_path / "clone.git")
     prepared = prepared_run(request, workspace)
-    values = StageValues(request, prepared.settings).with_value(prepared)
+    values = replace(StageValues(request, prepared.settings), prepared=prepared)
     with run_log(tmp_path / "events.jsonl") as log:
         log.stream.add(sample.started().model_copy(update={"agent": agent}))
         log.stream.add(ReviewComment(path="a.py", line=1, body="Name `x` better."))
         log.stream.add(Finish(message="See a.py:2."))
         log.stream.add(AgentStateChanged(state=RunState.FINISHED))
-        values = values.with_value(OpenedLog(log))
+        values = replace(values, log=log)
         forge = ReviewForge(tmp_path)
-        executed = _execute(values, prepared, log, forge, tmp_path, no_verifier)
+        executed = _execute(values, prepared, log, forge, tmp_path, ChangeVerifier(prepared, log))
     assert executed.outcome.message.startswith(message)
     assert [file.path for file in executed.patch.files] == files

@@ -27,7 +27,7 @@ from resolver.events.run_log import RunLog
 from resolver.events.state import State
 from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream, utc_now
-from resolver.models.run import Completion, RunLimits
+from resolver.models.run import Completion
 from resolver.runs.execute import ExecutionRequest, execute
 from resolver.runs.wiring.models import ModelOpener, check_run_model, open_models, service_config
 from resolver.security.redaction import Redactor
@@ -274,5 +274,5 @@ def test_a_refused_key_ends_a_run_before_its_sandbox(
     )
     with run_log(request.output.log) as log:
         with pytest.raises(ModelAuthError):
-            execute(ExecutionRequest(prepared, (), tmp_path, RunLimits()), log)
+            execute(ExecutionRequest(prepared, log, tmp_path))
         assert [event.kind for event in log.state.events] == ["run_started"]

@@ -24,7 +24,7 @@ from resolver.events.stream import EventStream
 from resolver.models.run import Completion, RunLimits, Tokens
 from resolver.models.verification import CheckExecution
 from resolver.runs.common import environment_secrets
-from resolver.runs.spans import RunSpans
+from resolver.runs.spans import SpanWriter
 from resolver.security.redaction import Redactor
 from tests.github import reports
 from tests.parts.collector import Collector
@@ -60,21 +60,23 @@ class Traced:
 
     def __init__(self) -> None:
         self._at = BEGIN
-        self.stream = EventStream(MemoryStore(), now=lambda: self._at)
-        self._exporter = InMemorySpanExporter()
-        provider = TracerProvider(shutdown_on_exit=False)
-        provider.add_span_processor(SimpleSpanProcessor(self._exporter))
-        self.spans = RunSpans(provider, Redactor((SECRET,)).redact_text, {"a": SECRET}, BEGIN)
-        self.stream.subscribe("telemetry", self.spans, essential=True)
+        self.store = MemoryStore()
+        self.stream = EventStream(self.store, now=lambda: self._at)
 
     def add(self, seconds: float, event: EventBase) -> Any:
         self._at = BEGIN + timedelta(seconds=seconds)
         return self.stream.add(event)  # type: ignore[arg-type]
 
-    def end(self, seconds: float, error: str | None = None) -> dict[str, ReadableSpan]:
-        """End the spans and return them by name."""
-        self.spans.end({"resolver.state": "x"}, BEGIN + timedelta(seconds=seconds), error)
-        return {span.name: span for span in self._exporter.get_finished_spans()}
+    def spans(self, seconds: float, error: str | None = None) -> dict[str, ReadableSpan]:
+        """Return the spans of a run that ends then, by name."""
+        exporter = InMemorySpanExporter()
+        provider = TracerProvider(shutdown_on_exit=False)
+        provider.add_span_processor(SimpleSpanProcessor(exporter))
+        end = BEGIN + timedelta(seconds=seconds)
+        writer = SpanWriter(provider.get_tracer("x"), Redactor((SECRET,)).redact_text, end)
+        root = writer.add("invoke_agent resolver", BEGIN, end, {"a": SECRET}, error=error)
+        writer.add_events(list(self.store), root)
+        return {span.name: span for span in exporter.get_finished_spans()}
 
 
 def seconds_of(span: ReadableSpan) -> tuple[float, float]:
@@ -96,7 +98,7 @@ def test_a_step_is_a_model_call_and_a_tool_below_the_run() -> None:
     traced.add(5.0, o.CmdOutput(command="ls", exit_code=1, content="", cause=run.id))
     edit = traced.add(5.5, a.FileRead(path="a.py", source=Source.AGENT))
     traced.add(6.0, o.ErrorObservation(content="no such file", code="file", cause=edit.id))
-    spans = traced.end(7.0, "limit")
+    spans = traced.spans(7.0, "limit")
     chat, command = spans["chat anthropic/claude-sonnet-4-5"], spans[f"execute_tool {run.kind}"]
     assert seconds_of(chat) == (1.0, 3.0) and seconds_of(command) == (3.5, 5.0)
     assert chat.attributes == {
@@ -116,9 +118,8 @@ def test_a_step_is_a_model_call_and_a_tool_below_the_run() -> None:
     assert not failed.status.is_ok and failed.attributes is not None
     assert failed.attributes["error.type"] == "file"
     root = spans["invoke_agent resolver"]
-    assert root.attributes == {"a": "[redacted]", "resolver.state": "x", "error.type": "limit"}
+    assert root.attributes == {"a": "[redacted]", "error.type": "limit"}
     assert {parent_of(span, spans) for span in (chat, command, failed)} == {root.name}
-    assert traced.spans.traceparent.split("-")[1] == f"{root.context.trace_id:032x}"
     everything = "".join(span.to_json() for span in spans.values())
     assert SECRET not in everything and "no such file" not in everything
 
@@ -136,7 +137,7 @@ def test_stages_and_checks_with_a_duration_are_spans() -> None:
                 is_cached=is_cached,
             ),
         )  # fmt: skip
-    spans = traced.end(9.0)
+    spans = traced.spans(9.0)
     assert set(spans) == {"invoke_agent resolver", "setup", "check pytest"}
     assert seconds_of(spans["setup"]) == (2.0, 5.0)
     assert spans["check pytest"].attributes == {"resolver.tree": "head", "process.exit.code": 1}

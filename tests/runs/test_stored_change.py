@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import WorkspaceError
+from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
-from resolver.models.run import ExportedChange, RunLimits
+from resolver.models.run import ExportedChange, RunState
 from resolver.runs.execute import ExecutionRequest, execute
 from tests.git.scenario import make_repository, open_scenario
 from tests.git.test_bundle import Forge
 from tests.runs.plain_values import prepared_run, run_log, run_request
+from tests.trace import sample
 
 
 @pytest.fixture
@@ -21,7 +23,7 @@ def log(tmp_path: Path) -> Iterator[RunLog]:
 
 
 @pytest.fixture
-def stored(tmp_path: Path) -> ExecutionRequest:
+def stored(log: RunLog, tmp_path: Path) -> ExecutionRequest:
     """A request whose output folder holds the change: a new file."""
     scenario = open_scenario(make_repository(tmp_path / "source"), tmp_path)
     forge = Forge(scenario, tmp_path)
@@ -31,20 +33,17 @@ def stored(tmp_path: Path) -> ExecutionRequest:
     request.output.keep_change(
         ExportedChange(commit=commit, tree=tree, bundle=forge.bundle(commit))
     )
-    return ExecutionRequest(
-        prepared=prepared_run(request, scenario.workspace),
-        recording=(),
-        export_folder=tmp_path,
-        max_limits=RunLimits(),
-        change=request.output.change,
-    )
+    log.stream.add(sample.started())
+    log.stream.add(AgentStateChanged(state=RunState.FINISHED))
+    return ExecutionRequest(prepared_run(request, scenario.workspace), log, tmp_path)
 
 
 @pytest.mark.attack
-def test_a_bundle_that_was_tampered_with_is_refused(stored: ExecutionRequest, log: RunLog) -> None:
+def test_a_bundle_that_was_tampered_with_is_refused(stored: ExecutionRequest) -> None:
     """The kept change of a run is damaged before it is published: refused."""
-    assert stored.change is not None and stored.change.bundle is not None
-    bundle = stored.change.bundle
+    change = stored.prepared.request.output.change
+    assert change is not None and change.bundle is not None
+    bundle = change.bundle
     bundle.write_bytes(bundle.read_bytes()[:-20])
     with pytest.raises(WorkspaceError, match="can't be used"):
-        execute(stored, log)
+        execute(stored)

@@ -233,9 +233,12 @@ def test_a_label_of_somebody_without_write_access_is_refused_by_its_run_and_coun
 def result(
     folder: Path, conclusion: Conclusion, publication: Publication, state: RunState
 ) -> RunResult:
-    values = executed_values(run_request(folder)).with_value(PublishedRun(publication))
-    values = values.with_value(
-        ExecutedRun(reports.outcome(state=state, reason="no more replies"), reports.patch())
+    values = replace(executed_values(run_request(folder)), published=PublishedRun(publication))
+    values = replace(
+        values,
+        executed=ExecutedRun(
+            reports.outcome(state=state, reason="no more replies"), reports.patch()
+        ),
     )
     return conclude(values, conclusion, MemoryForge(folder / "issue.md", "main"))
 

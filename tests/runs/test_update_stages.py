@@ -38,7 +38,9 @@ class Update:
         # A dry run passes the same gate.
         request = replace(self.prepared.request, publish=False)
         prepared = replace(self.prepared, request=request)
-        values = StageValues(request, prepared.settings).with_value(prepared).with_value(executed)
+        values = replace(
+            replace(StageValues(request, prepared.settings), prepared=prepared), executed=executed
+        )
         forge = MemoryForge(self.clone.source / "issue.md", "main")
         with run_log(request.output.folder / "events.jsonl") as log:
             list(_publish(values, prepared, executed, log, forge))
@@ -108,7 +110,7 @@ def test_an_update_that_can_not_be_published_is_refused_before_the_work(
     )
     forge = ForgeWithPull(tmp_path, "main", pull_source=source)
     prepared = replace(update.prepared, update=kind)
-    values = StageValues(prepared.request, prepared.settings).with_value(prepared)
+    values = replace(StageValues(prepared.request, prepared.settings), prepared=prepared)
     stages = (
         _update_branch(values, prepared, forge)
         if kind == "clean_merge"

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -63,7 +65,7 @@ class Script:
         self.results: Sequence[Verification] = results
         self.count = 0
 
-    def __call__(self, _: Patch) -> Verification:
+    def __call__(self, prepared: object, log: RunLog, patch: Patch) -> Verification:
         self.count += 1
         return self.results[min(self.count, len(self.results)) - 1]
 
@@ -72,7 +74,9 @@ def verifier(
     log: RunLog, script: Script, control: Control | None = None, **known: object
 ) -> ChangeVerifier:
     settings = load_settings({"model": "m", **known}, {})
-    return ChangeVerifier(settings, "r", control or Control(), log, script)
+    request = SimpleNamespace(run="r", control=control or Control())
+    prepared: Any = SimpleNamespace(settings=settings, request=request)
+    return ChangeVerifier(prepared, log, script)
 
 
 def completed(log: RunLog) -> list[VerificationCompleted]:

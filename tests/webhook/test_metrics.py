@@ -28,12 +28,12 @@ from resolver.errors import ResolverError, UsageError
 from resolver.github.comments.report import Report
 from resolver.models.run import Publication, Trigger
 from resolver.runs.conversation.watch import background_poll
-from resolver.runs.output import build_outcome_file
+from resolver.runs.reporting import outcome_file_of
 from resolver.runs.stages import RunResult
 from resolver.security.redaction import Redactor
 from resolver.storage.database import DatabaseError
 from tests.github import reports
-from tests.runs.plain_values import PULL, run_request
+from tests.runs.plain_values import PULL, executed_values, run_request
 from tests.webhook.serving import series_of
 
 AT = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -54,16 +54,7 @@ def counted(collector: Collector | None = None) -> dict[str, float]:
 def result_of(folder: Path, publication: Publication, trigger: Trigger = ASKED) -> RunResult:
     """The result of a run that has finished."""
     request = replace(run_request(folder), trigger=trigger)
-    outcome_file = build_outcome_file(
-        run="run-1",
-        trigger=trigger,
-        model="m",
-        exit_code=0,
-        outcome=reports.outcome(),
-        failure=None,
-        log_state=None,
-        publication=publication,
-    )
+    outcome_file = outcome_file_of(executed_values(request), publication, None, 0)
     report = Report(trigger=trigger, run="run-1", model="m")
     return RunResult(request, report, outcome_file, publication, 0)
 

@@ -33,7 +33,6 @@ from resolver.runs.pipeline import run_pipeline
 from resolver.runs.quotas.admission import ledger_key, reserve_quota
 from resolver.runs.stages import (
     ExecutedRun,
-    OpenedLog,
     PublishedRun,
     RunRequest,
     RunResult,
@@ -80,7 +79,7 @@ class Stage:
             conclusion = Conclusion(failure_from_error(error), error.exit_code, error.is_silent)
             return conclude(values, conclusion, forge)
         self.budgets.append(accepted.quota_left)
-        values = values.with_value(accepted)
+        values = replace(values, accepted=accepted)
         log = RunLog(request.output.log, lambda event: event, utc_now, copy=request.log_copy)
         source = values.settings.clone_url(request.trigger.repository)
         task = reports.task(request.trigger, source=source)
@@ -90,10 +89,10 @@ class Stage:
         state = RunState.ERROR if self.failure else self.state
         log.stream.add(AgentStateChanged(state=state))
         outcome = reports.outcome(state=state, cost=log.state.cost)
-        values = values.with_value(OpenedLog(log))
-        values = values.with_value(ExecutedRun(outcome, reports.patch()))
+        values = replace(values, log=log)
+        values = replace(values, executed=ExecutedRun(outcome, reports.patch()))
         if self.pull is not None:
-            values = values.with_value(PublishedRun(Publication(pull_request=self.pull)))
+            values = replace(values, published=PublishedRun(Publication(pull_request=self.pull)))
             request.observe(values)
         return conclude(values, Conclusion(self.failure, 1 if self.failure else 0), forge)
 

@@ -88,7 +88,7 @@ def test_a_filter_is_a_value_and_never_a_statement(index: RunIndex, text: str) -
 def test_stages_and_end_of_a_run_are_recorded(tmp_path: Path, index: RunIndex) -> None:
     request = run_request(tmp_path)
     publication = Publication(branch="agent/12", pull_request=PULL)
-    values = executed_values(request).with_value(PublishedRun(publication))
+    values = replace(executed_values(request), published=PublishedRun(publication))
     index.put("run-1", request.trigger, row_of_stage(values))
     row = index.get("run-1")
     assert row is not None and row.state == "running" and row.ended is None

@@ -12,6 +12,7 @@ from datetime import datetime
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
+from resolver.controller.confirmation import ApprovalNotifier
 from resolver.errors import Cause, LeaseLost, NotAllowed, ResolverError, RunStopped
 from resolver.github.comments.progress import ProgressReporter, RunProgress
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
@@ -28,7 +29,6 @@ from resolver.runs.reporting import (
     publishing_route,
 )
 from resolver.runs.stages import RunRequest, RunResult, StageValues
-from resolver.runs.wiring.agents import ApprovalRequester
 
 
 def start_progress_comment(
@@ -67,17 +67,11 @@ def start_progress_comment(
 
 logger = logging.getLogger("resolver.runs.conversation.comments")
 
-APPROVAL_SECONDS = 600.0
-"""Seconds that a run waits for the comment that approves an action. After that the run ends, and it
-resumes when the comment is written."""
 
-
-def approval_requester(values: StageValues, forge: Forge | None) -> ApprovalRequester:
-    """Return how the run asks for approval and how long it waits. It does not wait if nobody can
-    answer."""
-    request = values.current_request
-    if forge is None or not request.publish:
-        return ApprovalRequester(seconds=0.0)
+def approval_notifier(values: StageValues, forge: Forge | None) -> ApprovalNotifier | None:
+    """Return what shows an action to the person who may approve it; None if nobody can answer."""
+    if forge is None or not values.request.publish:
+        return None
 
     def ask(pending_approval: PendingApproval) -> datetime | None:
         if values.progress is not None:
@@ -90,7 +84,7 @@ def approval_requester(values: StageValues, forge: Forge | None) -> ApprovalRequ
             logger.warning("nobody could be asked to approve an action: %s", error.what)
             return None
 
-    return ApprovalRequester(APPROVAL_SECONDS, ask)
+    return ask
 
 
 COMMENT_NOT_ACCEPTED = frozenset({"locked", "issues_off"})
@@ -279,6 +273,18 @@ def abandon_run(
     values = StageValues(request, settings)
     failure = values.redact(failure_from_error(error))
     return conclude(values, Conclusion(failure, error.exit_code, is_silent), forge)
+
+
+def conclusion_from_error(values: StageValues, error: Exception | RunStopped) -> Conclusion:
+    """Return the end of a run that this error has ended."""
+    if isinstance(error, ResolverError | RunStopped):
+        is_silent = isinstance(error, ResolverError) and error.is_silent
+        failure = values.redact(failure_from_error(error))
+        return Conclusion(failure, error.exit_code, is_silent)
+    if isinstance(error, OSError):
+        return Conclusion(values.redact(failure_from_os_error(error)), 1)
+    what = f"an internal error of Resolver: {error!r}"
+    return Conclusion(values.redact(RunFailure(kind="error", what=what)), 1)
 
 
 def failure_from_os_error(error: OSError) -> RunFailure:

@@ -8,12 +8,12 @@ asked again: its decisions are in the log.
 
 import re
 import signal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeGuard
 
 from resolver.controller.controller import Executor
-from resolver.controller.recovery import find_difference
+from resolver.controller.replay import find_difference
 from resolver.events.actions import (
     CmdRun,
     IPythonRunCell,
@@ -96,12 +96,10 @@ def reexecute(
     executor: Executor,
     *,
     include_views: bool = False,
-    on_difference: Callable[[RecordedAction, ReplayDiverged], None] | None = None,
 ) -> Reexecution:
     """Execute the recorded actions again and compare the results.
 
     include_views: True to execute views of files too.
-    on_difference: called for each difference, before the next action.
 
     Raises SandboxError if the sandbox is lost.
     """
@@ -122,8 +120,6 @@ def reexecute(
         difference = find_difference(recorded.observation, observation)
         if difference is not None:
             differences.append((recorded, difference))
-            if on_difference is not None:
-                on_difference(recorded, difference)
     return Reexecution(executed, tuple(differences), tuple(skipped))
 
 

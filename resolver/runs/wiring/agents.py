@@ -22,7 +22,6 @@ from resolver.config.templates import render
 from resolver.controller.confirmation import (
     ApprovalNotifier,
     Confirmation,
-    notify_nobody,
 )
 from resolver.controller.controller import Condensers, ConversationCondenser, HostHandlers
 from resolver.controller.delegation import Delegates
@@ -236,27 +235,18 @@ def _context_window(config: ModelConfig) -> int | None:
     return None if has_no_model else context_window(config)
 
 
-@dataclass(frozen=True)
-class ApprovalRequester:
-    """Asks a person to approve an action.
+def open_confirmation(settings: Settings, notify: ApprovalNotifier | None) -> Confirmation:
+    """Return which actions of a run need the approval of a person, and how it is asked for.
 
-    seconds: how long a run waits for the answer. notify: shows the pending action to the person.
+    notify: see `Confirmation`.
     """
-
-    seconds: float = 0.0
-    notify: ApprovalNotifier = notify_nobody
-
-
-def open_confirmation(settings: Settings, requester: ApprovalRequester) -> Confirmation:
-    """Return which actions of a run need the approval of a person, and how it is asked for."""
     return Confirmation(
         mode=settings.confirmation,
         ask=tuple(parse_action_rule(text) for text in settings.confirm_actions),
         refuse=tuple(parse_action_rule(text) for text in settings.refuse_actions),
-        wait=requester.seconds,
         analyzer=LLMSecurityAnalyzer(dict(map(parse_tool_risk, settings.mcp_tool_risks))),
         display_form=with_invisible_shown,
-        notify=requester.notify,
+        notify=notify,
     )
 
 
