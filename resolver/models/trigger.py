@@ -22,7 +22,6 @@ class TriggerKind(StrEnum):
     CHECK_FAILED = "check_failed"
     COMMAND_LINE = "command_line"
     LOCAL = "local"
-    OPERATOR = "operator"
 
 
 class Actor(LoggedModel):

@@ -1,17 +1,15 @@
-"""The index of all runs of the server, one row for each, and the requests to stop them.
+"""The index of all runs of the server, one row for each.
 
 It is in the server's database, so that a comment finds the earlier runs of its conversation on any
 machine. The list of runs and the sums of cost are made from it, too.
 """
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-from sqlalchemy import URL, Column, Float, String, Table, Text, func, insert, select
+from sqlalchemy import URL, String, Table, Text, func, select
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, mapped_column
 from sqlalchemy.sql import ColumnElement
 
@@ -21,9 +19,7 @@ from resolver.models.run import RunState, Trigger
 from resolver.storage.database import ServerDatabase, open_database, upsert
 from resolver.storage.earlier_runs import EarlierRun
 from resolver.storage.run_store import RunStore
-from resolver.storage.schema import TABLES, position_column
-
-logger = logging.getLogger("resolver.entrypoints.webhook")
+from resolver.storage.schema import TABLES
 
 
 class _ServerRow(MappedAsDataclass, DeclarativeBase):
@@ -67,17 +63,6 @@ class IndexedRun(_ServerRow):
 
 RUNS: Table = TABLES.tables[IndexedRun.__tablename__]
 """The table of `IndexedRun`."""
-
-STOPS = Table(
-    "resolver_stops",
-    TABLES,
-    position_column(),
-    Column("conversation", String(400), nullable=False, index=True),
-    Column("trigger", Text, nullable=False),
-    Column("recorded_at", Float, nullable=False),
-)
-"""Requests to stop all runs of a conversation that were asked for before.
-conversation: OWNER/NAME#NUMBER in lower case. recorded_at: seconds since 1970."""
 
 MAX_TITLE_LENGTH = 300
 
@@ -123,7 +108,7 @@ class RunTotals:
 
 
 class RunIndex:
-    """The tables of runs and stops, created if they do not exist. Thread-safe.
+    """The table of runs, created if it does not exist. Thread-safe.
 
     database: open, or its URL from `parse_database_url`. What was written is durable when the call
     returns. Methods raise DatabaseError.
@@ -150,16 +135,6 @@ class RunIndex:
         with self._database.writing() as connection:
             upsert(connection, RUNS, {**asdict(new), **changes}, changes)
 
-    def record_stop(self, trigger: Trigger) -> None:
-        """Record that everything that was asked for before this request is to stop."""
-        row = {
-            "conversation": _conversation(trigger),
-            "trigger": trigger.model_copy(update={"snapshot": None}).model_dump_json(),
-            "recorded_at": self._now().timestamp(),
-        }
-        with self._database.writing() as connection:
-            connection.execute(insert(STOPS).values(row))
-
     def runs_of(self, repository: str, issue: int) -> list[str]:
         """Return the ids of the conversation's runs, in the order in which they started."""
         query = select(RUNS.c.run).where(
@@ -176,21 +151,6 @@ class RunIndex:
         )
         with self._database.reading() as connection:
             return connection.scalar(query.order_by(RUNS.c.started.desc()).limit(1))
-
-    def stop_after(self, trigger: Trigger) -> str | None:
-        """Return the login of a person who sent a stop after this request; None if nobody did."""
-        query = select(STOPS.c.trigger).where(STOPS.c.conversation == _conversation(trigger))
-        with self._database.reading() as connection:
-            rows = connection.scalars(query).all()
-        for row in rows:
-            try:
-                stop = Trigger.model_validate_json(row)
-            except ValidationError:
-                logger.error("a stop of %s can't be read and is set aside", trigger.repository)
-                continue
-            if stop.came_after(trigger):
-                return stop.actor.login
-        return None
 
     def get(self, run: str) -> IndexedRun | None:
         """Return the row of a run; None if there is none."""
@@ -246,10 +206,6 @@ class IndexedRunStore:
             earlier = self.store.fetch(id, self.folder / id)
             if is_resumable(earlier.log):
                 yield earlier
-
-
-def _conversation(trigger: Trigger) -> str:
-    return f"{trigger.repository.lower()}#{trigger.subject}"
 
 
 def _conditions(run_filter: RunFilter) -> list[ColumnElement[bool]]:

@@ -13,14 +13,11 @@ from resolver.cli.main import run
 from resolver.controller.control import Control, Stop
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.admin import OPERATOR
-from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, RequestQueue
-from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
 from resolver.storage.database import ServerDatabase, parse_database_url
 from resolver.storage.run_index import RunIndex
-from tests.parts.stored_runs import stored_in
 from tests.webhook.test_request_queue import begin, finish
 
 NOW = datetime.now(UTC)
@@ -127,22 +124,17 @@ def test_a_waiting_request_is_ended(admin: Admin) -> None:
     assert "no open request has the id" in admin.text("cancel", run_of(asked), code=2)
 
 
-def test_an_active_run_gets_a_stop_as_by_a_comment(admin: Admin, tmp_path: Path) -> None:
+def test_an_active_run_gets_a_stop_as_by_a_comment(admin: Admin) -> None:
     asked = request(3)
     admin.queue.add(asked)
-    begin(admin.queue)
+    [working] = begin(admin.queue)
     assert "was working and is stopping now" in admin.text("cancel", run_of(asked))
     assert admin.json("cancel", asked.id)["state"] == "stopping"
-    stored = admin.queue.unfinished()
-    [command] = [found.trigger for found in stored if found.kind == RequestKind.COMMAND]
-    active, index, control = ActiveRuns(), RunIndex(admin.url), Control()
+    commands = admin.queue.take_commands(working)
+    active, control = ActiveRuns(), Control()
     active.register(asked.trigger, control)
-    runs = RequestRunner(admin.environment, {}, stored_in(tmp_path), index, active)
-    assert CommentCommands(runs, admin.queue, "here").execute(command) is None
-    assert control.take() == Stop(by=OPERATOR)
-    # a run that is between two attempts finds the stop when it is resumed
-    assert index.stop_after(asked.trigger) == OPERATOR
-    index.close()
+    assert len(commands) == 2 and all(active.send(command) for command in commands)
+    assert control.take() == Stop(by=OPERATOR) and control.take() is None
 
 
 def test_no_database_is_created_where_there_is_none(admin: Admin, tmp_path: Path) -> None:

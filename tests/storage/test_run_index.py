@@ -40,12 +40,3 @@ def test_the_issue_is_that_of_the_start_and_not_that_from_before_an_outage(tmp_p
     runs.put("a", trigger.model_copy(update={"number": None}), {"state": "deferred"})
     runs.put("a", trigger, {"number": trigger.number, "subject": trigger.subject})
     assert runs.runs_of("octo/calc", 7) == ["a"]
-
-
-def test_a_stop_holds_for_what_was_asked_before_it(tmp_path: Path) -> None:
-    runs = index(tmp_path)
-    runs.record_stop(trigger_at(5, 50, Command.STOP))
-    assert runs.stop_after(trigger_at(4, 40)) == "mona"
-    assert runs.stop_after(trigger_at(5, 49)) == "mona"
-    assert runs.stop_after(trigger_at(5, 51)) is None
-    assert runs.stop_after(trigger_at(6, 10)) is None

@@ -47,8 +47,10 @@ class Scenario:
         self.index = RunIndex(parse_database_url(f"sqlite:///{folder}/resolver.db"))
         self.active_runs = ActiveRuns()
         self.waiting: list[Any] = []
+        self.left: list[Trigger] = []
         queue: Any = SimpleNamespace(
-            unfinished_runs=lambda *_: self.waiting, send_to_other=lambda *_: False
+            unfinished_runs=lambda *_: self.waiting,
+            leave_command=lambda runs, command: self.left.extend([command] * len(runs)),
         )
         runs: Any = self
         self.commands = CommentCommands(runs, queue, "here")
@@ -75,7 +77,7 @@ class Scenario:
 
     def execute(self, comment: Comment, waiting: Collection[Trigger] = ()) -> Trigger | None:
         """Execute the command in the comment, while these runs wait in the queue."""
-        self.waiting = [SimpleNamespace(trigger=trigger) for trigger in waiting]
+        self.waiting = [SimpleNamespace(trigger=trigger, state="waiting") for trigger in waiting]
         return self.commands.execute(self.trigger_of(comment))
 
     def start(self, trigger: Trigger | None = None) -> Control:
@@ -142,7 +144,7 @@ def test_a_stranger_reaches_no_run_and_a_request_of_her_own_changes_nothing(
         assert scenario.execute(comment, [scenario.request, own]) is None
         assert not reactions(comment)
     assert not taken(control)
-    assert scenario.index.stop_after(scenario.request) is None
+    assert not scenario.left
     assert all("write access" in answer for answer in scenario.answers()) and scenario.answers()
 
 
@@ -150,7 +152,7 @@ def test_a_run_that_waits_is_stopped_before_it_starts(scenario: Scenario) -> Non
     stop = scenario.comment("@agent stop")
     assert scenario.execute(stop, [scenario.request]) is None
     assert reactions(stop) == ["+1"] and not scenario.answers()
-    assert scenario.index.stop_after(scenario.request) == "mona"
+    assert scenario.left == [scenario.trigger_of(stop)]
 
 
 def test_continue_without_a_run_starts_one(scenario: Scenario) -> None:

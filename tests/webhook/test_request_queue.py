@@ -123,18 +123,20 @@ def test_a_deferred_request_waits_for_its_time_and_keeps_others_waiting_no_longe
     assert (again.attempts, again.outages, again.outage_began) == (3, 2, NOW)
 
 
-def test_a_command_for_a_run_of_another_process_is_taken_there_once(queue: RequestQueue) -> None:
-    stop = trigger(1).model_copy(update={"key": "stop", "at": NOW + timedelta(hours=1)})
-    early = stop.model_copy(update={"at": NOW - timedelta(hours=1)})
-    queue.add(run(1))
-    assert not queue.send_to_other("here", stop), "the run waits"
-    [started] = begin(queue, "there")
-    assert not queue.send_to_other("there", stop), "it is this process that executes it"
-    assert not queue.send_to_other("here", early), "the run was asked for later"
-    assert queue.send_to_other("here", stop)
-    assert queue.take_commands(["another run"]) == []
-    assert queue.take_commands(["another run", started.id]) == [(started.id, stop)]
-    assert queue.take_commands([started.id]) == []
+def test_a_command_is_taken_once_by_its_run_and_by_its_later_attempts(queue: RequestQueue) -> None:
+    stop = trigger(1).model_copy(update={"key": "stop"})
+    queue.leave_command([run(1), run(2)], stop)
+    assert queue.take_commands(run(3)) == []
+    later = run(1).next_attempt(NOW)
+    assert queue.take_commands(later.next_attempt(NOW)) == [stop]
+    assert queue.take_commands(run(1)) == [] and queue.take_commands(run(2)) == [stop]
+
+
+def test_the_attempts_of_a_follow_up_are_its_own() -> None:
+    retried = run(1).next_attempt(NOW)
+    follow_up = replace(retried, name=f"{retried.name}.0", outages=0)
+    assert follow_up.next_attempt(NOW).name == "d-1~1.0~1"
+    assert follow_up.next_attempt(NOW).next_attempt(NOW).name == "d-1~1.0~2"
 
 
 def test_a_full_database_is_named_and_takes_requests_again_later(

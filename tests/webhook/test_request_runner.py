@@ -141,6 +141,11 @@ class Scenario:
         assert isinstance(found, Trigger)
         return found
 
+    def stop(self) -> Trigger:
+        """Return the stop of a person after the request."""
+        later = {"at": utc_now() + RETRY, "key": "stop", "command": Command.STOP}
+        return self.trigger.model_copy(update=later)
+
     def total(self) -> CostTotal:
         """Return the costs of the month, which has had runs of one repository."""
         [total] = self.table.totals(utc_now())
@@ -283,9 +288,8 @@ def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(
     scenario.stage.failure = outage("provider_down")
     with pytest.raises(ResolverError):
         runner.execute(started(scenario.trigger))
-    later = {"at": utc_now() + RETRY, "key": "stop", "command": Command.STOP}
-    runner.index.record_stop(scenario.trigger.model_copy(update=later))
-    done = runner.execute(started(scenario.trigger, 2, outage_began=utc_now()))
+    again = started(scenario.trigger, 2, outage_began=utc_now())
+    done = runner.execute(again, take_commands=lambda: [scenario.stop()])
     assert done.state == "stopped" and len(scenario.stage.requests) == 1
     assert NEXT_ATTEMPT not in scenario.comment() and "mona stopped" in scenario.comment()
 
@@ -293,9 +297,7 @@ def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(
 def test_a_stop_after_a_crash_of_the_server_is_reported(scenario: Scenario) -> None:
     runner = scenario.runner()
     write_run(scenario.store, run_of(scenario.trigger))
-    later = {"at": utc_now() + RETRY, "key": "stop", "command": Command.STOP}
-    runner.index.record_stop(scenario.trigger.model_copy(update=later))
-    done = runner.execute(started(scenario.trigger, 2))
+    done = runner.execute(started(scenario.trigger, 2), take_commands=lambda: [scenario.stop()])
     assert done.state == "stopped" and not scenario.stage.requests
     assert "mona stopped it before it could continue" in scenario.comment()
     assert outcome_of(scenario, scenario.trigger)["state"] == "stopped"

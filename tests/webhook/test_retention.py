@@ -121,15 +121,3 @@ def test_what_is_old_is_removed_and_nothing_of_an_open_request(stores: Stores) -
         assert len(connection.execute(select(COSTS)).all()) == 3, "costs are kept"
     stores.remove_old()
     assert stores.runs() == [kept] * 2
-
-
-def test_a_stop_is_kept_as_long_as_a_request_from_before_it_waits(stores: Stores) -> None:
-    waiting, done = request(1, OLD), request(2, OLD)
-    stores.store_run(waiting, done=False)
-    stores.store_run(done)
-    for asked in (waiting, done):
-        stop = asked.trigger.model_copy(update={"at": asked.trigger.at + timedelta(seconds=1)})
-        stores.index.record_stop(stop)
-    stores.remove_old()
-    assert stores.index.stop_after(waiting.trigger) == "mona"
-    assert stores.index.stop_after(done.trigger) is None

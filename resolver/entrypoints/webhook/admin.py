@@ -2,14 +2,9 @@
 
 from datetime import datetime
 
-from resolver.entrypoints.webhook.request_queue import (
-    QueuedRequest,
-    RequestKind,
-    RequestQueue,
-    RequestState,
-)
+from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestQueue, RequestState
 from resolver.errors import UsageError
-from resolver.models.run import Actor, Command, Trigger, TriggerKind
+from resolver.models.run import Actor, Command, Trigger
 from resolver.storage.run_store import is_run_id
 
 OPERATOR = "the operator of the server"
@@ -30,15 +25,13 @@ def start_deferred(queue: RequestQueue, id: str) -> QueuedRequest:
 def end_request(queue: RequestQueue, id: str, now: datetime) -> QueuedRequest:
     """End a request that waits or is deferred, or stop an active run. Return it as it was.
 
-    The conversation of a waiting request gets no comment. For an active run, a stop is stored like
+    The conversation of a waiting request gets no comment. For an active run, a stop is left like
     that of a comment.
     id: of the request or of its run. Raises UsageError if there is none, or it has ended.
     """
     request = _find(queue, id)
     if request.state is RequestState.WORKING and request.run:
-        name = f"operator-stop-{request.name}-{request.started_at}"
-        stop = _operator_stop(request.trigger, name, now)
-        queue.add(QueuedRequest(name, RequestKind.COMMAND, stop))
+        queue.leave_command([request], _operator_stop(request, now))
     else:
         _require_state(request, RequestState.WAITING, RequestState.DEFERRED)
         queue.cancel(request.id)
@@ -65,16 +58,8 @@ def _require_state(request: QueuedRequest, *allowed: RequestState) -> None:
         )
 
 
-def _operator_stop(run: Trigger, request: str, now: datetime) -> Trigger:
-    """Return the trigger of a stop by the operator of the server. request: identifies it."""
-    return Trigger(
-        key=f"operator:{request}",
-        kind=TriggerKind.OPERATOR,
-        repository=run.repository,
-        number=run.number,
-        is_pull_request=run.is_pull_request,
-        issue=run.issue,
-        actor=Actor(login=OPERATOR),
-        command=Command.STOP,
-        at=now,
-    )
+def _operator_stop(request: QueuedRequest, now: datetime) -> Trigger:
+    """Return the trigger of a stop by the operator of the server."""
+    key = f"operator:{request.id}:{request.started_at}"
+    changes = {"key": key, "actor": Actor(login=OPERATOR), "command": Command.STOP, "at": now}
+    return request.trigger.model_copy(update={**changes, "instruction": ""})

@@ -2,15 +2,19 @@
 active run, a command is stored, becomes a run of its own, or is answered."""
 
 import logging
-from collections.abc import Collection
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from resolver.entrypoints.webhook.request_queue import RequestQueue
+from resolver.entrypoints.webhook.request_queue import (
+    QueuedRequest,
+    RequestQueue,
+    RequestState,
+)
 from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.errors import ForgeError, Refused, WorkspaceError
 from resolver.github.github_forge import GitHubForge
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import Command, Trigger, TriggerKind
+from resolver.models.run import Command, Trigger
 from resolver.runs.common import github_forge, run_id
 from resolver.runs.conversation.command_handler import CommandHandler
 from resolver.runs.conversation.commands import (
@@ -33,65 +37,44 @@ class CommentCommands:
     queue: RequestQueue
     executor: str
 
-    def send(self, trigger: Trigger) -> bool:
-        """Pass the command to the active run of its conversation, in any process. Return False if
-        there is none."""
-        is_here = self.runs.active_runs.send(trigger)
-        return is_here or self.queue.send_to_other(self.executor, trigger)
-
     def execute(self, trigger: Trigger) -> Trigger | None:
         """Execute the command. Return the trigger of a new run if it asks for one.
 
         Raises ResolverError with a cause in `OUTAGES` if the command is to be executed again later.
         """
         label = f"{trigger.command.value} on {trigger.repository}#{trigger.number}"
+        settings, host = self.runs.settings(), self.runs.host()
         try:
-            return self._execute(trigger)
+            forge = github_forge(settings, trigger.repository, host)
+            located = locate_dispatch(trigger, forge)
+            trigger = located if isinstance(located, Trigger) else trigger
+            issue = self.runs.index.issue_of(trigger.repository, trigger.number or 0)
+            command = issue_of_command(trigger, forge, issue)
+            unfinished = self.queue.unfinished_runs(command.repository, command.subject)
+            older = [run for run in unfinished if command.came_after(run.trigger)]
+            targets = _RunsOfServer(self, forge, older)
+            run = run_id(command.key, command.at)
+            handled = CommandHandler(forge, settings).handle(command, run, targets)
         except (ForgeError, WorkspaceError) as error:
             if error.cause in OUTAGES:
                 raise
             logger.error("%s: %s", label, error.what)
-        return None
-
-    def _execute(self, trigger: Trigger) -> Trigger | None:
-        if trigger.kind is TriggerKind.OPERATOR:
-            self._stop_for_operator(trigger)
             return None
-        settings, host = self.runs.settings(), self.runs.host()
-        forge = github_forge(settings, trigger.repository, host)
-        located = locate_dispatch(trigger, forge)
-        trigger = located if isinstance(located, Trigger) else trigger
-        issue = self.runs.index.issue_of(trigger.repository, trigger.number or 0)
-        command = issue_of_command(trigger, forge, issue)
-        handler = CommandHandler(forge, settings)
-        unfinished = self.queue.unfinished_runs(command.repository, command.subject)
-        targets = _RunsOfServer(self, forge, [request.trigger for request in unfinished])
-        handled = handler.handle(command, run_id(command.key, command.at), targets)
-        label = f"{command.command.value} on {command.repository}#{command.number}"
         if isinstance(handled, Trigger):
             logger.info("%s: starts a run", label)
             return handled
         logger.info("%s: %s", label, handled.message)
         return None
 
-    def _stop_for_operator(self, trigger: Trigger) -> None:
-        """Stop the conversation's run. Only `resolver admin` stores such a command, so that nobody
-        has to be authorized."""
-        # Stored first, for a run that is between two attempts.
-        self.runs.index.record_stop(trigger)
-        was_sent = self.send(trigger)
-        where = f"{trigger.repository}#{trigger.number}"
-        result = "has received it" if was_sent else "is not active, and ends when it is resumed"
-        logger.info("the operator stops the run of %s, which %s", where, result)
-
 
 @dataclass(frozen=True)
 class _RunsOfServer:
-    """The server's active and waiting runs. unfinished: their triggers."""
+    """The server's active and waiting runs that a command may be addressed to. older: those of the
+    queue that were asked for before it."""
 
     commands: CommentCommands
     forge: GitHubForge
-    unfinished: Collection[Trigger]
+    older: Sequence[QueuedRequest]
 
     def find_older_run(self, trigger: Trigger) -> Trigger | None:
         """Return the trigger of a run that is active or waits.
@@ -100,40 +83,35 @@ class _RunsOfServer:
         these runs, so having asked for one of them is not enough to stop them all.
         """
         active = self.commands.runs.active_runs.find_older_run(trigger)
-        waiting = [run for run in self.unfinished if _precedes(run, trigger)]
-        older = [*([active] if active else []), *waiting]
+        older = [*([active] if active else []), *(run.trigger for run in self.older)]
         requester = trigger.actor.login.casefold()
         others = (run for run in older if run.actor.login.casefold() != requester)
         return next(others, older[0] if older else None)
 
     def deliver(self, trigger: Trigger, refused: Refused | None) -> bool:
-        """Pass the command to the active run, or stop the runs that wait.
+        """Pass the command to the active run, in any process; a stop also to the runs that wait.
 
         Returns True if a run has received it, now or before the server was restarted.
         """
-        if refused is not None:
+        if refused is not None or trigger.command is Command.PUBLISH:
             return False
         if self.forge.is_confirmed(trigger):
             logger.info("%s was handled before", trigger.key)
             return True
-        is_stop = trigger.command is Command.STOP
-        if is_stop:
-            # Stored before the active run is looked up, so that a run that starts at this moment
-            # finds it.
-            self.commands.runs.index.record_stop(trigger)
-        if trigger.command is Command.PUBLISH:
-            return False
-        was_sent = self.commands.send(trigger)
-        stops_waiting = is_stop and any(_precedes(run, trigger) for run in self.unfinished)
-        if was_sent or stops_waiting:
+        here = self.commands.executor
+        # A stop is left before the active run is looked up, so that a run that starts at this
+        # moment finds it.
+        left_for = list(self.older) if trigger.command is Command.STOP else []
+        self.commands.queue.leave_command(left_for, trigger)
+        was_sent = self.commands.runs.active_runs.send(trigger)
+        if not was_sent and not left_for:
+            is_working = (run for run in self.older if run.state is RequestState.WORKING)
+            left_for = [run for run in is_working if run.executor != here]
+            self.commands.queue.leave_command(left_for, trigger)
+        if was_sent or left_for:
             self.forge.confirm(trigger)
-        return was_sent or stops_waiting
+        return was_sent or bool(left_for)
 
     def applies_to_run(self, trigger: Trigger) -> bool:
         """Return True if the conversation's last run left something for the command to act on."""
         return self.commands.runs.applies_to_run(trigger)
-
-
-def _precedes(run: Trigger, command: Trigger) -> bool:
-    is_same_repository = run.repository.casefold() == command.repository.casefold()
-    return is_same_repository and run.subject == command.subject and command.came_after(run)

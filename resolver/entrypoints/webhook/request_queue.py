@@ -13,6 +13,7 @@ Source: https://docs.dbos.dev/python/tutorials/queue-tutorial
 """
 
 import logging
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -73,9 +74,10 @@ COMMANDS = Table(
     Column("trigger", Text, nullable=False),
     Index("resolver_commands_request", "request"),
 )
-"""Commands for runs that other processes execute. A row is removed when its run takes it. (A
-message of DBOS would not do: only the workflow itself can receive one, and it receives it again
-when it is recovered, so that an approval would apply to another action.)"""
+"""Commands for runs that wait, or that other processes execute. request: id of the first attempt of
+the run. A row is removed when its run takes it. (A message of DBOS would not do: only the workflow
+itself can receive one, and it receives it again when it is recovered, so that an approval would
+apply to another action.)"""
 
 
 class RequestKind(StrEnum):
@@ -109,6 +111,10 @@ _STATES = {
     "DELAYED": RequestState.DEFERRED,
     "PENDING": RequestState.WORKING,
 }
+
+
+_ATTEMPT = re.compile(r"~\d+$")
+"""End of the name of an attempt after an outage."""
 
 
 class RequestPriority(IntEnum):
@@ -179,8 +185,13 @@ class QueuedRequest:
     def next_attempt(self, now: datetime) -> "QueuedRequest":
         """Return the request that repeats this one after an outage."""
         outages, began = self.outages + 1, self.outage_began or now
-        name = f"{self.name.partition('~')[0]}~{outages}"
+        name = f"{_ATTEMPT.sub('', self.name)}~{outages}"
         return QueuedRequest(name, self.kind, self.trigger, outages, began)
+
+    @property
+    def first_id(self) -> str:
+        """The id of the first attempt."""
+        return _ATTEMPT.sub("", self.id)
 
 
 @dataclass(frozen=True)
@@ -306,27 +317,24 @@ class RequestQueue:
         with self._translating_errors():
             self._client.set_workflow_delay(id, delay_seconds=0.0)
 
-    def send_to_other(self, executor: str, command: Trigger) -> bool:
-        """Leave a command for the active run of its conversation, if another process than the
-        executor has one. Return False otherwise."""
-        for run in self.unfinished_runs(command.repository, command.subject):
-            is_elsewhere = run.state is RequestState.WORKING and run.executor != executor
-            if is_elsewhere and command.came_after(run.trigger):
-                with self._database.writing() as connection:
-                    row = {"request": run.id, "trigger": command.model_dump_json()}
-                    connection.execute(insert(COMMANDS).values(row))
-                return True
-        return False
+    def leave_command(self, runs: Collection[QueuedRequest], command: Trigger) -> None:
+        """Leave a command for these runs, which take it wherever they are executed."""
+        text = command.model_copy(update={"snapshot": None}).model_dump_json()
+        rows = [{"request": run.first_id, "trigger": text} for run in runs]
+        if rows:
+            with self._database.writing() as connection:
+                connection.execute(insert(COMMANDS), rows)
 
-    def take_commands(self, requests: Collection[str]) -> list[tuple[str, Trigger]]:
-        """Return and remove the commands for these runs, each with the id of its run."""
-        taken = delete(COMMANDS).where(COMMANDS.c.request.in_(requests)).returning(*COMMANDS.c)
+    def take_commands(self, run: QueuedRequest) -> list[Trigger]:
+        """Return and remove the commands for a run."""
+        is_for_run = COMMANDS.c.request == run.first_id
+        taken = delete(COMMANDS).where(is_for_run).returning(*COMMANDS.c)
         with self._database.writing() as connection:
             rows = sorted(connection.execute(taken).all())
         found = []
         for row in rows:
             try:
-                found.append((row.request, Trigger.model_validate_json(row.trigger)))
+                found.append(Trigger.model_validate_json(row.trigger))
             except ValidationError:
                 logger.error("a command for %s can't be read and is set aside", row.request)
         return found

@@ -3,7 +3,7 @@ point.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -24,7 +24,7 @@ from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import RunState, Trigger
+from resolver.models.run import Command, RunState, Trigger
 from resolver.runs.common import github_forge, open_host, run_id
 from resolver.runs.conversation.command_handler import (
     applies_to_run,
@@ -131,12 +131,18 @@ class RequestRunner:
         machine = replace(open_host(self.environment), tokens=tokens)
         return replace(machine, clones=machine.cache / CLONES_FOLDER)
 
-    def execute(self, queued: QueuedRequest, failure: str | None = None) -> RequestResult:
+    def execute(
+        self,
+        queued: QueuedRequest,
+        failure: str | None = None,
+        take_commands: Callable[[], Sequence[Trigger]] = tuple,
+    ) -> RequestResult:
         """Execute one request and return its result. Executing it again returns what was done
         before.
 
-        failure: why the run is given up, which its conversation is told; None to execute it. Raises
-        ResolverError with a cause in `OUTAGES` if the request is to be repeated later.
+        failure: why the run is given up, which its conversation is told; None to execute it.
+        take_commands: returns and removes the commands that wait for the run. Raises ResolverError
+        with a cause in `OUTAGES` if the request is to be repeated later.
 
         The run's id is derived from the event, so that an interrupted run is resumed under the same
         id and from its own log. A run with a damaged log starts from the beginning.
@@ -178,12 +184,16 @@ class RequestRunner:
                 request = replace(request, ended_by=ResolverError(failure, next_step))
             try:
                 with logging_run(run):
-                    return self._execute(request, settings, forge)
+                    return self._execute(request, settings, forge, take_commands)
             finally:
                 writer.try_to_save_files()
 
     def _execute(
-        self, request: RunRequest, settings: Settings, forge: GitHubForge
+        self,
+        request: RunRequest,
+        settings: Settings,
+        forge: GitHubForge,
+        take_commands: Callable[[], Sequence[Trigger]],
     ) -> RequestResult:
         """Execute the run unless that was done before, or there is nothing for it to act on."""
         trigger, run = request.trigger, request.run
@@ -195,13 +205,15 @@ class RequestRunner:
             return RequestResult(run, 0, "nothing")
         self.active_runs.register(trigger, request.control)
         try:
-            # A stop is stored before `CommentCommands` looks for an active run, and this run
-            # becomes active before it looks for a stop. Whatever the order of the two threads, one
-            # of them sees the other.
-            login = self.index.stop_after(trigger)
-            if login is not None:
-                stop = RunStopped(f"{login} stopped it before it could continue")
-                request = replace(request, ended_by=stop)
+            # A stop is left for the run before `CommentCommands` looks for an active run, and this
+            # run becomes active before it takes what was left. Whatever the order of the two
+            # threads, one of them sees the other.
+            for command in take_commands():
+                if command.command is Command.STOP:
+                    what = f"{command.actor.login} stopped it before it could continue"
+                    request = replace(request, ended_by=RunStopped(what))
+                else:
+                    self.active_runs.send(command)
             result = self._start_run(request, settings, forge)
         finally:
             late_commands = self.active_runs.unregister(trigger)

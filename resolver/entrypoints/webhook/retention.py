@@ -11,7 +11,7 @@ from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.errors import ResolverError
 from resolver.events.stream import utc_now
 from resolver.storage.database import ServerDatabase
-from resolver.storage.run_index import RUNS, STOPS
+from resolver.storage.run_index import RUNS
 from resolver.storage.run_store import RunStore
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -35,17 +35,12 @@ def remove_old(
     before = now - timedelta(days=RETENTION_DAYS)
     # The id of a run begins with the time of its request, so ids are in the order of time.
     oldest_kept = f"{before:%Y%m%d-%H%M%S}"
-    unfinished = queue.unfinished()
-    open_runs = {run for request in unfinished if (run := request.run) and run < oldest_kept}
-    # A stop must be found as long as a request from before it waits.
-    is_over = STOPS.c.conversation.not_in({request.conversation for request in unfinished})
-    for removal in (
-        delete(RUNS).where(RUNS.c.run < oldest_kept, RUNS.c.run.not_in(open_runs)),
-        delete(STOPS).where(STOPS.c.recorded_at < before.timestamp(), is_over),
-    ):
-        # Each in a transaction of its own: in SQLite, deliveries wait for it.
-        with database.writing() as connection:
-            connection.execute(removal)
+    open_runs = {
+        run for request in queue.unfinished() if (run := request.run) and run < oldest_kept
+    }
+    removal = delete(RUNS).where(RUNS.c.run < oldest_kept, RUNS.c.run.not_in(open_runs))
+    with database.writing() as connection:
+        connection.execute(removal)
     queue.remove_finished(before)
     count = store.remove(lambda run: run < oldest_kept and run not in open_runs)
     if count:

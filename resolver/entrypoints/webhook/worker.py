@@ -95,7 +95,7 @@ class Worker:
     ) -> None:
         self._queue, self._runs, self._commands, self._now = queue, runs, commands, now
         self._executor, self._concurrency = executor, concurrency
-        self._active_runs: set[str] = set()
+        self._active_runs: dict[str, QueuedRequest] = {}
         self._is_drained = threading.Event()
         silence_dbos()
         config: dbos.DBOSConfig = {
@@ -156,20 +156,20 @@ class Worker:
         """Look after active runs and dead processes until this one ends. Raises DatabaseError."""
         recovered_at = time.monotonic()
         while not self._is_drained.wait(LOOK_SECONDS):
-            if self._executor.expires:  # else there is no other process
-                self._take_commands()
+            self._take_commands()
             if time.monotonic() - recovered_at >= self._executor.heartbeat_seconds:
                 self._recover()
                 recovered_at = time.monotonic()
 
     def _take_commands(self) -> None:
-        for request, command in self._queue.take_commands(list(self._active_runs)):
-            was_sent = self._runs.active_runs.send(command)
-            label = f"{command.command.value} on {command.repository}#{command.number}"
-            state = "has reached the run" if was_sent else "came too late for the run"
-            logger.info("%s, from another process: it %s", label, state)
-            if not was_sent:
-                self._continue_later(request.rpartition("/")[2], [command])
+        for run in list(self._active_runs.values()):
+            for command in self._queue.take_commands(run):
+                was_sent = self._runs.active_runs.send(command)
+                label = f"{command.command.value} on {command.repository}#{command.number}"
+                state = "has reached the run" if was_sent else "came too late for the run"
+                logger.info("%s, from another process: it %s", label, state)
+                if not was_sent:
+                    self._continue_later(run, [command])
 
     def _recover(self) -> None:
         """Return the requests of dead processes to the queue."""
@@ -195,18 +195,20 @@ class Worker:
         if request is None or request.executor != self._executor.id:
             return  # another process executes it, and DBOS ignores what this one returns
         if request.kind is RequestKind.RUN:
-            self._active_runs.add(id)
+            self._active_runs[id] = request
         try:
-            self._execute_until_stored(request)
+            is_over = self._execute_until_stored(request)
         finally:
-            self._active_runs.discard(id)
+            self._active_runs.pop(id, None)
             if not self._executor.is_valid:
                 _wait_for_end()
-        late = [command for _, command in _persist(partial(self._queue.take_commands, [id]))]
-        self._continue_later(request.name, late)
+        if is_over:
+            late = _persist(partial(self._queue.take_commands, request))
+            self._continue_later(request, late)
 
-    def _execute_until_stored(self, request: QueuedRequest) -> None:
-        """Execute the request, again and again while the database can't be used."""
+    def _execute_until_stored(self, request: QueuedRequest) -> bool:
+        """Execute the request, again and again while the database can't be used. Return False if
+        it is repeated later."""
         # Computed before the work: the run announces a retry in its comment by the same rule and
         # the same time, so both always agree.
         wait = next_retry_wait(request, self._runs.outage_retry, self._now())
@@ -215,7 +217,8 @@ class Worker:
             failure = f"the server crashed {request.recoveries} times during this run"
         while True:
             try:
-                return self._work(request, failure)
+                self._work(request, failure)
+                return True
             except DatabaseError as error:
                 logger.error("%s waits for the database: %s", request.id, error.what)
             except ResolverError as error:
@@ -224,36 +227,38 @@ class Worker:
                 if error.cause in OUTAGES and wait is not None:
                     logger.warning("%s will be retried in %s: %s", request.id, wait, error.what)
                     _persist(partial(self._queue.add, request.next_attempt(self._now()), wait))
-                elif self._executor.is_valid:
+                    return False
+                if self._executor.is_valid:
                     logger.error("giving up on %s: %s", request.id, error.what)
-                return None
+                return True
             except Exception as error:
                 logger.exception("%s failed", request.id)
                 if failure or request.kind is RequestKind.COMMAND:
-                    return None
+                    return True
                 # Executed again as a run that has failed, it says so in its conversation.
                 failure = f"an internal error of Resolver ({type(error).__name__})"
                 continue
             time.sleep(RETRY_SECONDS)
             if not self._executor.is_valid:
-                return None
+                return True
 
     def _work(self, request: QueuedRequest, failure: str | None) -> None:
         if request.kind is RequestKind.COMMAND:
             run = self._commands.execute(request.trigger)
             follow_ups = [run] if run is not None else []
         else:
-            follow_ups = list(self._runs.execute(request, failure).follow_ups)
+            take_commands = partial(self._queue.take_commands, request)
+            follow_ups = list(self._runs.execute(request, failure, take_commands).follow_ups)
         for number, follow_up in enumerate(follow_ups):
             new_request = QueuedRequest(f"{request.name}.{number}", RequestKind.RUN, follow_up)
             _persist(partial(self._queue.add, new_request))
 
-    def _continue_later(self, name: str, commands: Sequence[Trigger]) -> None:
+    def _continue_later(self, run: QueuedRequest, commands: Sequence[Trigger]) -> None:
         """Store the commands that came too late for a run and ask for more work."""
         for command in commands:
             if (request := request_of_late_command(command)) is not None:
                 key = hashlib.sha256(command.key.encode()).hexdigest()[:12]
-                new_request = QueuedRequest(f"{name}.{key}", RequestKind.RUN, request)
+                new_request = QueuedRequest(f"{run.name}.{key}", RequestKind.RUN, request)
                 _persist(partial(self._queue.add, new_request))
 
 
