@@ -3,7 +3,6 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,10 +46,24 @@ def make_history(folder: Path, image: str, fixes: int = 1) -> Path:
     return repository
 
 
+def environment_in(folder: Path) -> dict[str, str]:
+    given = {name: os.environ[name] for name in ("PATH", "DOCKER_HOST") if name in os.environ}
+    return {"HOME": str(folder / "home"), **given}
+
+
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
-    given = {name: os.environ[name] for name in ("PATH", "DOCKER_HOST") if name in os.environ}
-    return {"HOME": str(tmp_path / "home"), **given}
+    return environment_in(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def history_task(tmp_path_factory: pytest.TempPathFactory, python_image: str) -> Path:
+    """The task that the command makes of the only fix of a repository."""
+    folder = tmp_path_factory.mktemp("history")
+    repository, suite = make_history(folder / "sums", python_image), folder / "suite"
+    assert run(example(HISTORY, repository, suite), environment_in(folder)) == 0
+    (task,) = suite.iterdir()
+    return task
 
 
 def example(
@@ -62,17 +75,9 @@ def example(
 
 @pytest.mark.engine
 def test_a_usable_fix_becomes_a_task_that_tells_the_fix_from_its_absence(
-    tmp_path: Path,
-    environment: dict[str, str],
-    python_image: str,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, history_task: Path, python_image: str
 ) -> None:
-    repository, suite = make_history(tmp_path / "sums", python_image), tmp_path / "suite"
-    assert run(example(HISTORY, repository, suite), environment) == 0
-    shown = capsys.readouterr()
-    (task,) = suite.iterdir()
-    assert f"{task.name}: usable" in shown.err and "1 of 1 fix can be tasks" in shown.out
-
+    task, repository = history_task, history_task.parents[1] / "sums"
     config = check_task(task)
     assert config["task"]["name"] == f"sums/{task.name}"
     assert config["metadata"]["base_commit"] == git(repository, "rev-parse", "HEAD~1")
@@ -104,22 +109,15 @@ def test_a_usable_fix_becomes_a_task_that_tells_the_fix_from_its_absence(
     shown = subprocess.run(shell, env={**os.environ, **with_setup}, capture_output=True, text=True)
     assert shown.stdout.split() == ["plus", "minus"]
 
-    # Repeated, the command keeps the task.
-    written = (task / "task.toml").stat().st_mtime_ns
-    assert run(example(HISTORY, repository, suite), environment) == 0
-    assert (task / "task.toml").stat().st_mtime_ns == written
-
 
 @pytest.mark.attack
 @pytest.mark.engine
 def test_nothing_of_the_fix_is_in_what_the_agent_starts_from(
-    tmp_path: Path, environment: dict[str, str], python_image: str
+    tmp_path: Path, history_task: Path
 ) -> None:
     """An agent searches the objects, refs and tags of its repository for the fix and its tests:
     they are not there."""
-    repository, suite = make_history(tmp_path / "sums", python_image), tmp_path / "suite"
-    assert run(example(HISTORY, repository, suite), environment) == 0
-    (bundle,) = suite.glob("*/environment/repository.bundle")
+    bundle = history_task / "environment/repository.bundle"
     git(tmp_path, "clone", "-q", "--mirror", str(bundle), "clone.git")
     clone = tmp_path / "clone.git"
     listed = git(
@@ -147,7 +145,9 @@ def test_the_command_stops_after_three_fixes_that_fail_for_one_cause(
 
 
 def test_a_history_without_a_usable_fix_says_why(
-    tmp_path: Path, environment: dict[str, str], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    environment: dict[str, str],
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     repository = make_checkout(tmp_path / "r", {"a.py": "a = 1\n"})
     (repository / "test_a.py").write_text("def test_a(): pass\n")
@@ -159,29 +159,21 @@ def test_a_history_without_a_usable_fix_says_why(
     assert "not usable, it changes only tests" in shown.err
 
 
-@pytest.fixture
-def write_harbor(tmp_path: Path, environment: dict[str, str]) -> Callable[[str], Path]:
-    def write(text: str) -> Path:
-        script = tmp_path / "bin/harbor"
-        script.parent.mkdir()
-        script.write_text(f"#!/bin/sh\n{text}\n")
-        script.chmod(0o755)
-        environment["PATH"] = f"{script.parent}:{environment['PATH']}"
-        return script
-
-    return write
-
-
 def test_harbor_runs_resolver_on_the_bundled_suite_with_the_options_that_are_given(
-    tmp_path: Path, environment: dict[str, str], write_harbor: Callable[[str], Path]
+    tmp_path: Path, environment: dict[str, str]
 ) -> None:
-    write_harbor(f'printf "%s\\n" "$@" "$LLM_API_KEY" > {tmp_path}/arguments; exit 7')
+    script = tmp_path / "bin/harbor"
+    script.parent.mkdir()
+    words = f'printf "%s\\n" "$@" "$LLM_API_KEY" > {tmp_path}/arguments; exit 7'
+    script.write_text(f"#!/bin/sh\n{words}\n")
+    script.chmod(0o755)
+    given = {"PATH": f"{script.parent}:{environment['PATH']}", "LLM_API_KEY": "key"}
     command = ["eval", "run", "bundled", "--model", "m", "-k", "3", "--ak", "package=x y"]
-    assert run(command, environment | {"LLM_API_KEY": "key"}) == 7
+    assert run(command, environment | given) == 7
     suite = str(Path(__file__).parents[2] / "suite")
     agent = "resolver.evaluation.harbor_agent:ResolverAgent"
-    given = ["run", "--path", suite, "--agent", agent, *command[3:], "key"]
-    assert (tmp_path / "arguments").read_text().splitlines() == given
+    seen = ["run", "--path", suite, "--agent", agent, *command[3:], "key"]
+    assert (tmp_path / "arguments").read_text().splitlines() == seen
 
 
 def test_without_harbor_its_installation_is_named(

@@ -92,7 +92,8 @@ def test_a_result_without_a_change_is_no_failure_of_the_trial(
     assert trial.run(exit_code=exit_code) == expected
 
 
-@pytest.mark.parametrize("is_repository", [pytest.param(True, marks=pytest.mark.nightly), False])
+@pytest.mark.nightly
+@pytest.mark.parametrize("is_repository", [True, False])
 def test_the_change_is_in_the_folder_of_the_task_and_the_log_becomes_a_trajectory(
     tmp_path: Path, is_repository: bool
 ) -> None:

@@ -19,25 +19,23 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 IN_EVERY_RUN = {
-    # of each runner
-    "fix with a new test file", "regression whose test is skipped",
+    *(f"{runner}: fix with a new test file" for runner in PROJECTS),
+    "unittest: regression whose test is skipped",
     # seen in real projects
-    "syntax error beside a known failure", "fix beside a test file that can't be loaded",
-    "fix whose tests can't all be loaded without it", "fix beside a flaky test",
-    "a weaker assertion that hides a regression",
-    "a new test that fails half of the time beside a change of nothing",
+    "pytest: syntax error beside a known failure",
+    "pytest: fix whose tests can't all be loaded without it",
     # cheats
-    "conftest.py that passes everything", "pytest replaced by a module",
-    "report written by the code at exit", "results of tests replaced by the code",
-    "exit at the end", "assertions replaced by the code", "fake sh earlier in PATH",
-    "runner replaced in the dependencies' folder",
+    "pytest: conftest.py that passes everything", "pytest: pytest replaced by a module",
+    "pytest: report written by the code at exit", "unittest: results of tests replaced by the code",
+    "unittest: exit at the end", "node: assertions replaced by the code",
+    "make: fake sh earlier in PATH", "npm: runner replaced in the dependencies' folder",
 }  # fmt: skip
 """Changes whose checks are executed in each run of the tests. The decisions about all others are rows
 of test_decide.py and test_comparison.py; what their runners report is seen at night."""
 
 
 def at_night(change: SuiteChange) -> list[pytest.MarkDecorator]:
-    return [] if change.name in IN_EVERY_RUN else [pytest.mark.nightly]
+    return [] if str(change) in IN_EVERY_RUN else [pytest.mark.nightly]
 
 
 @pytest.mark.parametrize(
