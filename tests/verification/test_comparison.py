@@ -146,6 +146,13 @@ def test_a_known_failure_whose_name_shifts_with_a_new_row_is_still_known() -> No
     assert compare(base, worse, run(1, other="f"), old=base).failing == ("t[row0]", "t[row2]")
 
 
+def test_new_tests_that_prove_nothing_are_named() -> None:
+    found = compare(run(a="p"), run(a="p", n="p", m="p"), run(1, a="p", n="f", m="p"))
+    assert (found.reproduction, found.useless) == (("n",), ("m",))
+    unbuilt = compare(run(a="p"), run(a="p", n="p"), run(1, "[build failed]", a="p"))
+    assert (unbuilt.reproduction, unbuilt.not_run) == ((), ("n",))
+
+
 # -- the tests of the base, which the change has altered
 
 
