@@ -65,7 +65,7 @@ class Rejection:
     """Why a fix can't be a task. detail: what failed. next_step: what to do about it."""
 
     cause: RejectionCause
-    detail: str = ""
+    detail: str | None = None
     next_step: str | None = None
 
 
@@ -211,7 +211,7 @@ def _examine(
 
 
 def _no_candidate_works(rejection: Rejection) -> SandboxError:
-    values = {"cause": rejection.cause, "detail": rejection.detail[-MAX_DETAIL_CHARACTERS:]}
+    values = {"cause": rejection.cause, "detail": (rejection.detail or "")[-MAX_DETAIL_CHARACTERS:]}
     what = render("eval/stopped.txt.j2", count=MAX_FAILURES, **values).strip()
     next_step = rejection.next_step or render("eval/next_step.txt.j2", **values).strip()
     return SandboxError(what, next_step)

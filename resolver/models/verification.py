@@ -236,7 +236,7 @@ class ReviewPoint(LoggedModel):
     """A part of a change that no execution shows to be right, so that a person must look at it."""
 
     kind: ReviewKind = Field(description="What it is.")
-    path: str = Field(default="", description="The changed file.")
+    path: str | None = Field(default=None, description="The changed file; null for all tests.")
 
 
 class ChangedExpectation(FrozenModel):
@@ -253,7 +253,6 @@ checked: no check found a regression, and no test shows the problem, or a person
 of the change. not_verified: neither, for the reason given. no_checks: the project has no checks."""
 
 VerificationReason = Literal[
-    "",
     "disabled",
     "no_change",
     "omitted",
@@ -270,7 +269,7 @@ VerificationReason = Literal[
     "base_failed_to_run",
     "failed_at_both",
 ]
-"""Why a change is not verified; "" where it has another verdict.
+"""Why a change is not verified.
 
 environment: the change alters dependencies or the set-up, and no environment could be prepared
     that fits it.
@@ -297,8 +296,8 @@ class MissingEnvironment(LoggedModel):
 
     line: str = Field(description="The line of the output that says it.")
     remedy: Remedy = Field(description="What would give it.")
-    suggestion: str = Field(
-        default="", description="The usual set-up of such a project, which was not executed."
+    suggestion: str | None = Field(
+        default=None, description="The usual set-up of such a project, which was not executed."
     )
     text: str = Field(default="", description="What to do about it, as comments say it.")
 
@@ -328,7 +327,7 @@ class Verification(FrozenModel):
     """
 
     verdict: VerificationVerdict
-    reason: VerificationReason = ""
+    reason: VerificationReason | None = None
     checks: tuple[CheckComparison, ...] = ()
     omitted: tuple[OmittedCheck, ...] = ()
     review: tuple[ReviewPoint, ...] = ()
@@ -413,7 +412,9 @@ class VerificationEvidence(LoggedModel):
     """The result of a verification, in the stable form of `evidence` in outcome.json."""
 
     verdict: VerificationVerdict = Field(description="The result.")
-    reason: VerificationReason = Field(description="Why the change is not verified.")
+    reason: VerificationReason | None = Field(
+        default=None, description="Why the change is not verified; null for another verdict."
+    )
     reproduction: tuple[str, ...] = Field(
         description="Tests that failed without the fix and pass with it."
     )

@@ -119,7 +119,7 @@ class CheckSandboxes:
         self._connections: list[Egress] = []
         self._kind = runtime_kind(settings, host)
         environment = open_environment(settings, self._kind, workspace, host)
-        self.suggested_setup = environment.suggested.script if environment.suggested else ""
+        self.suggested_setup = environment.suggested.script if environment.suggested else None
         """The usual set-up of the project, if it is not executed."""
         self._environments = {
             tree: self._environment_of(environment, commit) for tree, commit in commits.items()

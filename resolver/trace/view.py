@@ -305,7 +305,7 @@ def _describe_verification(
 def describe_verdict(evidence: VerificationEvidence) -> str:
     """Return the verdict with its reason."""
     verdict = evidence.verdict.replace("_", " ").capitalize()
-    return verdict + _after_colon(evidence.reason.replace("_", " "))
+    return verdict + _after_colon((evidence.reason or "").replace("_", " "))
 
 
 def _evidence_lines(event: life.VerificationCompleted) -> str:

@@ -67,7 +67,7 @@ def decide(
     changed_files: Sequence[str],
     omitted: Sequence[OmittedCheck] = (),
     review: Sequence[ReviewPoint] = (),
-    obstacle: VerificationReason = "",
+    obstacle: VerificationReason | None = None,
 ) -> Verification:
     """Return the verdict about a change.
 
@@ -85,12 +85,12 @@ def decide(
         omitted=tuple(omitted),
         review=points,
     )
-    reason: VerificationReason = obstacle
+    reason = obstacle
     if obstacle != "disabled":
         reasons = [reason for check in checks for reason in _reasons_against(check)]
         reasons += [obstacle] if obstacle else []
         reasons += [] if changed_files else ["no_change"]
-        reason = min(reasons, key=_RANK.__getitem__, default="")
+        reason = min(reasons, key=_RANK.__getitem__, default=None)
     if not reason and not checks and not omitted:
         return found.model_copy(update={"verdict": "no_checks"})
     if not reason and not any(map(_shows_something, checks)):
@@ -189,4 +189,5 @@ def _counts(point: ReviewPoint, checks: Sequence[CheckComparison]) -> bool:
     if point.kind != "doctests":
         return True
     cases = (case for check in checks for case in check.head.cases)
-    return any(point.path == case.file or case.id.startswith(point.path) for case in cases)
+    path = point.path or ""
+    return any(path == case.file or case.id.startswith(path) for case in cases)

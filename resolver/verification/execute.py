@@ -73,7 +73,7 @@ class VerificationRequest:
     changed_tests: tuple[str, ...] = ()
     review: tuple[ReviewPoint, ...] = ()
     unprepared: UnpreparedEnvironment | None = None
-    suggested_setup: str = ""
+    suggested_setup: str | None = None
     interruptible: Callable[[Callable[[], None]], AbstractContextManager[object]] = nullcontext
 
 
@@ -85,7 +85,7 @@ def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> 
     would show nothing about it.
     """
     comparisons: list[CheckComparison] = []
-    obstacle: VerificationReason = ""
+    obstacle: VerificationReason | None = None
     unprepared = request.unprepared
     if unprepared is None:
         with (
@@ -112,7 +112,7 @@ def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> 
 
 
 def _find_what_is_lacking(
-    verification: Verification, suggested_setup: str
+    verification: Verification, suggested_setup: str | None
 ) -> MissingEnvironment | None:
     """Return why no test ran at the base, which is no fault of the change; None if tests ran."""
     if verification.reason not in {"base_failed_to_run", "failed_at_both"}:
@@ -124,10 +124,10 @@ def _find_what_is_lacking(
 
 def _compare_all(
     request: VerificationRequest, runner: CheckRunner
-) -> tuple[list[CheckComparison], VerificationReason]:
+) -> tuple[list[CheckComparison], VerificationReason | None]:
     """Return the comparisons, and why there are not more of them or they are not complete."""
     comparisons: list[CheckComparison] = []
-    obstacle: VerificationReason = ""
+    obstacle: VerificationReason | None = None
     for check in request.selection.checks:
         verification = _CheckVerification(check, request, runner)
         try:

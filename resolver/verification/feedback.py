@@ -30,7 +30,7 @@ class ChecksFailed:
     setup: the project's set-up, which fails on the files of the change.
     """
 
-    reason: VerificationReason
+    reason: VerificationReason | None
     checks: tuple[tuple[CheckComparison, tuple[CaseResult, ...]], ...]
     setup: UnpreparedEnvironment | None
 

@@ -32,7 +32,7 @@ installed either."""
 
 
 def find_missing_environment(
-    execution: CheckExecution, suggestion: str = ""
+    execution: CheckExecution, suggestion: str | None = None
 ) -> MissingEnvironment | None:
     """Return what an execution lacked, None if tests ran or if it failed for another reason.
 
@@ -50,7 +50,7 @@ def find_missing_environment(
     return None
 
 
-def _missing(line: str, remedy: Remedy, suggestion: str) -> MissingEnvironment:
+def _missing(line: str, remedy: Remedy, suggestion: str | None) -> MissingEnvironment:
     found = MissingEnvironment(line=line, remedy=remedy, suggestion=suggestion)
     marked = {"suggestion": f"`setup: {suggestion}`"} if suggestion else {}
     text = render("verification/no_test_ran.txt.j2", missing=found.model_copy(update=marked))

@@ -9,7 +9,7 @@ import posixpath
 import secrets
 import shlex
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -62,16 +62,7 @@ class CollectedReports(NamedTuple):
     is_complete: bool
 
 
-CheckInstrumentation = Callable[[ProjectCheck, str], ProjectCheck]
-"""Returns the check with a command that writes its reports below the folder."""
-
-
-def execute_check(
-    sandbox: CommandSandbox,
-    check: ProjectCheck,
-    seconds: float,
-    extend: CheckInstrumentation = instrument,
-) -> CheckExecution:
+def execute_check(sandbox: CommandSandbox, check: ProjectCheck, seconds: float) -> CheckExecution:
     """Execute the check in the root of the sandbox's tree and return its result.
 
     seconds: time limit; the command is ended when it is reached.
@@ -79,21 +70,17 @@ def execute_check(
     """
     # The name is random, so that no earlier execution can have left a report there.
     folder = f"{sandbox.scratch}/reports-{secrets.token_hex(12)}"
-    instrumented = extend(check, folder)
-    script = f"{folder.rpartition('/')[2]}.sh"
-    tools = f"{folder}-tools"
+    instrumented = instrument(check, folder)
+    name, tools = posixpath.basename(folder), f"{folder}-tools"
     if tool := reporter_of(instrumented):
         ending, program = tool
-        sandbox.put_file(f"{folder.rpartition('/')[2]}{ending}", program)
-    sandbox.put_file(script, _script(instrumented, tools).encode("utf-8", "surrogateescape"))
+        sandbox.put_file(f"{name}{ending}", program)
+    script = _script(instrumented, tools).encode("utf-8", "surrogateescape")
+    sandbox.put_file(f"{name}.sh", script)
     _run(sandbox, _preparation(instrumented, folder, tools), _PREPARING_SECONDS)
     output = f"{folder}/output.txt"
     # In a subshell, so that `exit` or a changed variable ends with the check.
-    done = _run(
-        sandbox,
-        f"( . {shlex.quote(f'{sandbox.scratch}/{script}')} ) </dev/null >{output} 2>&1",
-        seconds,
-    )
+    done = _run(sandbox, f"( . {shlex.quote(f'{folder}.sh')} ) </dev/null >{output} 2>&1", seconds)
     if done.exit_code is None:
         sandbox.interrupt()
     if check.files:

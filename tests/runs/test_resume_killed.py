@@ -194,7 +194,7 @@ class OnGitHub:
 def require_verified_once(log: list[Any], outcome: dict[str, Any]) -> None:
     """Require a verified change, and no check that was executed twice."""
     evidence = outcome["evidence"]
-    assert (evidence["verdict"], evidence["reason"]) == ("verified", "")
+    assert (evidence["verdict"], evidence["reason"]) == ("verified", None)
     assert evidence["reproduction"] == ["tests.test_calc.CalcTest.test_add"]
     executed = [e.key for e in log if isinstance(e, CheckExecuted)]
     assert len(executed) == len(set(executed)) == 6

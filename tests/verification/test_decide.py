@@ -19,7 +19,7 @@ FILES = ("bill.py", "tests/test_bill.py")
 POINT = ReviewPoint(kind="manifest", path="package.json")
 
 
-def verdict(found: Verification) -> tuple[str, str]:
+def verdict(found: Verification) -> tuple[str, str | None]:
     return found.verdict, found.reason
 
 
@@ -73,7 +73,7 @@ def test_the_verdict(
 ) -> None:
     found = decide([compare(base, head, with_tests or ())], changed_files=FILES)
     is_good = expected in {"verified", "checked"}
-    assert verdict(found) == ((expected, "") if is_good else ("not_verified", expected))
+    assert verdict(found) == ((expected, None) if is_good else ("not_verified", expected))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_the_verdict_about_altered_tests(
     check = compare(run(a="p", b="p"), head, run(1, n="f"), old)
     found = decide([check], changed_files=FILES)
     is_good = expected in {"verified", "checked"}
-    assert verdict(found) == ((expected, "") if is_good else ("not_verified", expected))
+    assert verdict(found) == ((expected, None) if is_good else ("not_verified", expected))
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_only_a_test_that_ran_and_failed_is_a_reproduction(
 
 def test_a_part_that_a_person_must_look_at_is_at_most_checked() -> None:
     found = decide([GOOD], changed_files=FILES, review=[POINT])
-    assert (*verdict(found), found.review) == ("checked", "", (POINT,))
+    assert (*verdict(found), found.review) == ("checked", None, (POINT,))
     assert found.reproduction == ("n",)
 
 
@@ -170,7 +170,7 @@ def test_tests_in_documentation_count_where_they_are_executed(name: str, expecte
         ("environment", "environment"),
         ("time_limit", "regression"),
         ("sandbox_error", "regression"),
-        ("", "regression"),
+        (None, "regression"),
     ],
 )
 def test_the_worst_reason_is_given(obstacle: VerificationReason, expected: str) -> None:
@@ -188,7 +188,7 @@ def test_an_unfinished_verification_says_why(obstacle: VerificationReason) -> No
 
 def test_checks_that_are_not_there_or_never_ran() -> None:
     omitted = OmittedCheck(name="e2e", command="make e2e", reason="needs a browser")
-    assert verdict(decide([], changed_files=FILES)) == ("no_checks", "")
+    assert verdict(decide([], changed_files=FILES)) == ("no_checks", None)
     assert decide([], changed_files=FILES, omitted=[omitted]).reason == "omitted"
     assert decide([GOOD], changed_files=FILES, omitted=[omitted]).verdict == "verified"
     other = compare(run(127), run(127))

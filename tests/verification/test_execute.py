@@ -100,7 +100,7 @@ def broken(*again: CheckExecution) -> Answers:
 def test_a_fix_whose_test_fails_without_it_is_verified() -> None:
     sandboxes = ScriptedSandboxes(HONEST)
     verified = verify(sandboxes)
-    assert (verified.verdict, verified.reason) == ("verified", "")
+    assert (verified.verdict, verified.reason) == ("verified", None)
     assert verified.reproduction == ("test_a.py::new",)
     assert verified.checks[0].scope == "full"
     # The affected tests come first, and each tree has one sandbox.
@@ -141,13 +141,13 @@ def test_a_regression_is_repeated_at_both_commits_before_it_counts() -> None:
 @pytest.mark.parametrize(
     ("trees", "reason"),
     [
-        (("base_with_tests", "head"), ""),
+        (("base_with_tests", "head"), None),
         (("base_with_tests",), "unreliable_report"),
-        ((), ""),
+        ((), None),
     ],
 )
 def test_a_reproduction_counts_if_a_test_that_must_fail_is_reported_so(
-    trees: tuple[TreeName, ...], reason: str
+    trees: tuple[TreeName, ...], reason: str | None
 ) -> None:
     """Code of the change makes every report say that all tests passed: a test that can't pass is
     reported as passed with this code only, so that nothing is verified."""

@@ -29,13 +29,7 @@ def runtime() -> Iterator[Runtime]:
 
 
 def execute(runtime: Runtime, command: str, seconds: float = 60.0, **known: Any) -> CheckExecution:
-    def into_folder(check: ProjectCheck, folder: str) -> ProjectCheck:
-        fields = {"command": check.command, "report": check.report}
-        placed = {name: text and text.replace("FOLDER", folder) for name, text in fields.items()}
-        return check.model_copy(update=placed)
-
-    check = ProjectCheck(name="check", command=command, **known)
-    return execute_check(runtime, check, seconds, into_folder)
+    return execute_check(runtime, ProjectCheck(name="check", command=command, **known), seconds)
 
 
 def test_a_check_ends_with_its_own_exit_code_and_leaves_the_shell(runtime: Runtime) -> None:
@@ -50,31 +44,18 @@ def test_a_check_is_ended_at_its_time_limit(runtime: Runtime) -> None:
     assert execute(runtime, "echo next").output.strip() == "next"
 
 
-def test_reports_are_read_from_a_folder_of_the_execution_alone(runtime: Runtime) -> None:
-    wanted = {"report": "FOLDER/*.xml", "report_format": "junit"}
-    done = execute(runtime, f"echo '{JUNIT}' > FOLDER/r.xml", **wanted)
+REPORT: dict[str, Any] = {"report": "out/*.xml", "report_format": "junit"}
+
+
+def test_only_a_report_of_this_execution_is_read(runtime: Runtime) -> None:
+    done = execute(runtime, f"mkdir -p out; echo '{JUNIT}' > out/r.xml", **REPORT)
     assert [case.status for case in done.cases] == ["passed"]
     assert done.report_complete
-    # Nothing of an earlier execution is taken for a report of this one.
-    missing = execute(runtime, "true", **wanted)
-    assert not missing.cases
-    assert not missing.report_complete
-
-
-def test_a_report_that_was_there_before_is_removed(runtime: Runtime) -> None:
-    Path(runtime.root, "out.xml").write_text(JUNIT)
-    done = execute(runtime, "true", report="out.xml", report_format="junit")
-    assert (done.cases, done.report_complete) == ((), False)
-
-
-def test_a_link_is_no_report(runtime: Runtime) -> None:
-    done = execute(
-        runtime,
-        "ln -s /etc/passwd FOLDER/r.xml",
-        report="FOLDER/*.xml",
-        report_format="junit",
-    )
-    assert (done.cases, done.report_complete) == ((), False)
+    missing = execute(runtime, "true", **REPORT)
+    assert (missing.cases, missing.report_complete) == ((), False)
+    # A link to a file from elsewhere is none.
+    linked = execute(runtime, "ln -s /etc/passwd out/r.xml", **REPORT)
+    assert (linked.cases, linked.report_complete) == ((), False)
 
 
 @pytest.fixture
@@ -110,7 +91,7 @@ def test_python_is_that_of_the_project(
     path = f"{image_programs}:{Path(BASH).parent}"
     sandbox = LocalSandbox(tmp_path / "sandbox", {}, {"PATH": path})
     check = ProjectCheck(name="check", command="python -m unittest")
-    done = execute_check(sandbox, check, 60.0, lambda check, _: check)
+    done = execute_check(sandbox, check, 60.0)
     assert done.exit_code == expected[0]
     assert done.output.strip().endswith(expected[1])
 

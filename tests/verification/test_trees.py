@@ -88,12 +88,12 @@ def test_a_test_file_that_is_moved_is_where_it_was(tmp_path: Path, text: str) ->
     assert "tests/test_a.py" not in change.files("base_with_tests")
 
 
-def points(change: Change) -> list[tuple[str, str]]:
+def points(change: Change) -> list[tuple[str, str | None]]:
     return [(point.kind, point.path) for point in change.trees.review]
 
 
 def test_tests_alone_are_named(tmp_path: Path) -> None:
-    assert points(changed(tmp_path, {"tests/test_a.py": "2\n"})) == [("tests_only", "")]
+    assert points(changed(tmp_path, {"tests/test_a.py": "2\n"})) == [("tests_only", None)]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ class SuiteChange:
     base: Texts
     head: Texts
     verdicts: tuple[VerificationVerdict, ...]
-    reason: VerificationReason = ""
+    reason: VerificationReason | None = None
     cheats: bool = False
 
     def __str__(self) -> str:
@@ -58,11 +58,11 @@ def _for_each_runner(runner: str, project: Project) -> Iterator[SuiteChange]:
     failing: VerificationReason = "failing_tests" if project.has_report else "regression"
 
     def honest(name: str, head: Texts, verdicts: tuple[VerificationVerdict, ...],
-               reason: VerificationReason = "") -> SuiteChange:  # fmt: skip
+               reason: VerificationReason | None = None) -> SuiteChange:  # fmt: skip
         return SuiteChange(runner, name, base, head, verdicts, reason)
 
     def cheat(name: str, head: Texts, verdicts: tuple[VerificationVerdict, ...],
-              reason: VerificationReason = "") -> SuiteChange:  # fmt: skip
+              reason: VerificationReason | None = None) -> SuiteChange:  # fmt: skip
         return SuiteChange(runner, name, base, head, verdicts, reason, cheats=True)
 
     yield honest("fix with a new test file", {**base, **fix, **three}, seen)
@@ -179,7 +179,7 @@ def _with_pytest() -> Iterator[SuiteChange]:
     asserted = 'assert manager.has_plugin("hello")'
 
     def change(name: str, head: Texts, verdicts: tuple[VerificationVerdict, ...],
-               reason: VerificationReason = "", base: Texts | None = None,
+               reason: VerificationReason | None = None, base: Texts | None = None,
                cheats: bool = False, deleted: str = "") -> SuiteChange:  # fmt: skip
         before = {**plain, **(base or {})}
         after = {path: text for path, text in {**before, **head}.items() if path != deleted}
