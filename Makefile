@@ -79,7 +79,7 @@ chaos: $(VENV)/.installed-test
 
 check: lint
 	$(BIN)/pytest -n $(CORES) --dist loadgroup -q -r fE -m "not real_part and not deep and not nightly" \
-		--without-programs --hypothesis-profile quick --ignore tests/codebase/test_linters.py
+		--without-programs --hypothesis-profile quick
 
 # All of them report before make gives up.
 lint: $(VENV)/.installed-test

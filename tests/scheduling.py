@@ -7,6 +7,8 @@ milliseconds, and no worker is left alone with a long one. The longest of all ar
 """
 
 from collections import Counter
+from contextlib import suppress
+from importlib import import_module
 
 import pytest
 from xdist.remote import Producer
@@ -41,6 +43,21 @@ class ModuleScheduling(LoadGroupScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ModuleScheduling | None:
     return ModuleScheduling(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """Import another share of the test modules in each worker before it collects them all.
+
+    pytest keeps a module with its assertions rewritten, which takes most of the time of collecting
+    it for the first time: otherwise each worker would rewrite all of them at the same time.
+    """
+    config = collector.config
+    if isinstance(collector, pytest.Session) and hasattr(config, "workerinput"):
+        workers, own = config.workerinput["workercount"], config.workerinput["workerid"]
+        modules = sorted(config.rootpath.glob("tests/*/**/test_*.py"))
+        for path in modules[int(own.removeprefix("gw")) :: workers]:
+            with suppress(Exception):  # collecting it reports the failure
+                import_module(".".join(path.relative_to(config.rootpath).with_suffix("").parts))
 
 
 @pytest.hookimpl(trylast=True)  # xdist puts the groups behind the names before
