@@ -18,7 +18,7 @@ from resolver.errors import ResolverError, UsageError
 from resolver.events.log import Event, read_log
 from resolver.events.run_log import current_run, require_opening
 from resolver.events.stream import utc_now
-from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
 from resolver.github.local_issue import local_trigger, parse_issue, read_issue_file
 from resolver.models.run import Command, RunState
 from resolver.runs.common import (
@@ -149,7 +149,7 @@ def run_request_from(
 
 
 def run_displayed(
-    request: RunRequest, forge: Forge | None, settings: Settings, display: RunDisplay
+    request: RunRequest, forge: GitHubForge | None, settings: Settings, display: RunDisplay
 ) -> int:
     """Run the pipeline, show its progress and its result, and return its exit code."""
     with display.during(), stop_on_signals(), filtered_log(settings, request.host):
@@ -270,7 +270,7 @@ def describe_result(output: Output) -> str:
     return f"The run {outcome.get('run')} has already finished: {result}."
 
 
-def open_forge(request: RunRequest, settings: Settings) -> Forge | None:
+def open_forge(request: RunRequest, settings: Settings) -> GitHubForge | None:
     """Return the forge that the request is read from and reported to, None for a checkout."""
     if request.is_local:
         return None

@@ -1,15 +1,15 @@
-"""Implements `Forge` for one repository of GitHub or GitHub Enterprise Server.
+"""One repository of GitHub or GitHub Enterprise Server, as a run reads and writes it.
 
-Every write goes to the trigger's own issue in this repository.
+Every write goes to the trigger's own issue in this repository. A run on a checkout of this machine
+has no forge.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any
 
-from github.Issue import Issue
+from github.IssueComment import IssueComment as GitHubIssueComment
 from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
@@ -35,13 +35,11 @@ from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.started_conversations import StartedConversations
 from resolver.github.comments.thread_replies import ThreadReplyWriter, reply_of_run
 from resolver.github.context import own_comments
-from resolver.github.context.conversation import Conversation
 from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
 from resolver.github.context.read_task import NewComments, read_task
 from resolver.github.context.request_status import read_request_status, status_in_conversation
 from resolver.github.events.payloads import IssueComment
-from resolver.github.forge import ACTIONS_LOGIN
 from resolver.github.text.markers import Ending, answer_marker, ending_of, parse_pull_request_marker
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
 from resolver.models.request_status import RequestStatus
@@ -56,9 +54,10 @@ MAX_REACTIONS = 100
 
 
 class GitHubForge:
-    """A `Forge` on GitHub. Each run has one; its client must not be shared between threads.
+    """One repository. Each run has one; its client must not be shared between threads.
 
-    Raises UsageError if the repository, the token or the URLs are not valid.
+    Raises UsageError if the repository, the token or the URLs are not valid. All methods raise
+    ForgeError, which names the missing permission if that is the cause.
     """
 
     def __init__(
@@ -69,98 +68,63 @@ class GitHubForge:
         self._requester = access.requester()
         self._started = StartedConversations(access, self._name)
 
-    def whoami(self) -> str:
-        return self._access.bot_login or self._own_account.login
+    # Accounts and the repository
 
-    @property
-    def _own_account(self) -> Actor:
-        """The account of the token. It may be known from what was read before."""
+    def whoami(self) -> str:
+        """Return the login that Resolver writes as."""
+        if self._access.bot_login:
+            return self._access.bot_login
         if self._started.account is None:
             account = accounts.own_account(self._access)
-            self._started.account = account or Actor(login=ACTIONS_LOGIN)
-        return self._started.account
+            self._started.account = account or Actor(login=accounts.ACTIONS_LOGIN)
+        return self._started.account.login
 
     def account(self) -> Actor:
+        """Return the account that Resolver writes as, with its id if known.
+
+        This may make another request.
+        """
         login, account = self.whoami(), self._started.account
         if account is not None and account.id is not None and account.login == login:
             return account
         return accounts.find_account(self._access, self._requester, login)
 
     def permission(self, login: str) -> str:
+        """See `PermissionReader.permission`."""
         with self._access.wrap_errors(f"read the permission of {login}", "metadata: read"):
             return self._repository.get_collaborator_permission(login)
 
     def is_member(self, team: str, login: str) -> bool:
+        """Return True if `login` is an active member of the team ORG/TEAM."""
         with self._access.wrap_errors(f"read who is in {team}", "members: read"):
             return accounts.is_member(self._repository, team, login)
 
     def operator_may_push(self) -> bool:
+        """Return True if the owner of the token may push."""
         with self._access.wrap_errors(f"read {self._name}", "metadata: read"):
             permissions = self._repository.complete().raw_data.get("permissions") or {}
         return bool(permissions.get("push"))
 
-    def acknowledge(self, trigger: Trigger) -> None:
-        add_reaction(self._access, self._repository, self._number(trigger), trigger, "eyes")
+    def is_public(self) -> bool | None:
+        """Return True if anybody can read the repository, None if GitHub does not say."""
+        return accounts.is_public(self._access, self._repository)
 
-    def confirm(self, trigger: Trigger) -> None:
-        """Show that an active run has received what the comment asks. Never raises."""
-        add_reaction(self._access, self._repository, self._number(trigger), trigger, CONFIRMED)
+    def snapshot(self, query: SnapshotQuery) -> RepositorySnapshot | None:
+        """Return the state of the repository's refs, None if it has to be read with git.
 
-    def is_confirmed(self, trigger: Trigger) -> bool:
-        """Return True if any of Resolver's processes called `confirm` for this comment."""
-        if trigger.comment_id is None or trigger.kind is not TriggerKind.ISSUE_COMMENT:
-            return False  # only issue comments control a run
-        with self._access.wrap_errors("read the reactions to the request", "issues: read"):
-            path = f"{self._repository.url}/issues/comments/{trigger.comment_id}/reactions"
-            answer = self._polled.get(path, {"content": CONFIRMED, "per_page": MAX_REACTIONS})
-            return _is_confirmed_by(answer.data, self.whoami())
+        Never raises: the run does not depend on it.
+        """
+        return read_snapshot(self._access, self._name, query)
 
-    def has_run_comment(self, trigger: Trigger) -> bool:
-        """Return True if a run with this key has written a comment on the issue."""
-        conversation = self._started.read(trigger, self._number(trigger))
-        repository, login = self._repository, self.whoami()
-        comments = own_comments.own_comments_in(conversation, repository, login)
-        return own_comments.find_run_comment(comments, trigger) is not None
-
-    def post_answer(self, trigger: Trigger, text: str) -> None:
-        """Answer the request with a comment that belongs to no run, at most once per request."""
-        operation = f"comment on {self._name}#{trigger.number}"
-        issue, login, marker = self._issue(trigger), self.whoami(), answer_marker(trigger.key)
-        find_or_create.create_comment_once(
-            self._access, issue, login, trigger, marker, text, operation
-        )
+    def branches(self, prefix: str) -> set[str]:
+        """Return the names of the branches that start with `prefix`."""
+        with self._access.wrap_errors(f"list the branches of {self._name}", "contents: read"):
+            return set(find_or_create.branch_tips(self._repository, prefix))
 
     def markdown_files(self, folder: str, max_files: int) -> dict[str, bytes]:
         """Return at most `max_files` markdown files of a folder of the default branch, by path."""
         with self._access.wrap_errors(f"read {folder} of {self._name}", "contents: read"):
             return markdown_files(self._repository, folder, max_files)
-
-    def find_origin(self, number: int) -> tuple[int, str] | None:
-        """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
-        bot = self.whoami()
-        with self._access.wrap_errors(f"read {self._name}#{number}", "pull-requests: read"):
-            pull = self._repository.get_pull(number).complete()
-            return parse_pull_request_marker(pull.body or "") if accounts.is_by(pull, bot) else None
-
-    def new_comments(self, number: int, since: datetime) -> NewComments:
-        """Return the reader of new comments on issue or pull request `number`."""
-        return NewComments(self._access, self._repository, number, since)
-
-    def check_conversations(self) -> CheckConversations:
-        """Return the reader of the conversations about failing checks."""
-        return CheckConversations(self._access, self._repository, self.whoami())
-
-    def snapshot(self, query: SnapshotQuery) -> RepositorySnapshot | None:
-        return read_snapshot(self._access, self._name, query)
-
-    def is_public(self) -> bool | None:
-        return accounts.is_public(self._access, self._repository)
-
-    def is_pull_request(self, number: int) -> bool:
-        """Return True if `number` is a pull request."""
-        with self._access.wrap_errors(f"read {self._name}#{number}", "issues: read"):
-            issue = self._repository.get_issue(number).complete()
-            return issue.raw_data.get("pull_request") is not None
 
     def requested_at(self, run: str) -> datetime | None:
         """Return when a workflow run was requested, None if the token may not read that.
@@ -177,99 +141,223 @@ class GitHubForge:
             logger.info("the time of the request is not known: %s", error)
             return None
 
-    def recent_comments(self, number: int) -> Sequence[IssueComment]:
-        return recent_comments(self._access.with_short_timeouts(), self._name, number)
-
-    def own_pull_requests(self, prefix: str, since: datetime) -> list[OwnPullRequest]:
-        """Return the pull requests that Resolver opened since then, newest first."""
-        return find_own_pull_requests(self._access, self._name, self.whoami(), prefix, since)
-
-    def labeled(self, label: str) -> LabeledIssues:
-        """Return the open issues that have the label."""
-        return LabeledIssues(self._access, self._repository, label, self.whoami())
+    # The request
 
     def read(self, trigger: Trigger) -> Task:
+        """Return the issue as the requester saw it, without hidden text."""
         self._number(trigger)
         conversation = self._started.read(trigger, trigger.subject or 0)
         login, hosts = self.whoami(), self._picture_hosts
         return read_task(self._access, self._repository, trigger, conversation, login, hosts)
 
+    def request_status(self, trigger: Trigger) -> RequestStatus:
+        """Return the current state of the request's comment and of its issue."""
+        return read_request_status(self._access, self._repository, trigger)
+
     def request_status_at_start(self, trigger: Trigger) -> RequestStatus:
+        """Return the state of the request as it was when its conversation was read just now.
+
+        It does not say that the conversation was locked.
+        """
         conversation = self._started.current(trigger.number or 0)
         status = status_in_conversation(conversation, trigger) if conversation else None
         return status or self.request_status(trigger)
 
-    def request_status(self, trigger: Trigger) -> RequestStatus:
-        return read_request_status(self._access, self._repository, trigger)
+    def acknowledge(self, trigger: Trigger) -> None:
+        """Show at once that the request was seen. Never raises: the run does not depend on it."""
+        add_reaction(self._access, self._repository, self._number(trigger), trigger, "eyes")
+
+    def confirm(self, trigger: Trigger) -> None:
+        """Show that an active run has received what the comment asks. Never raises."""
+        add_reaction(self._access, self._repository, self._number(trigger), trigger, CONFIRMED)
+
+    def is_confirmed(self, trigger: Trigger) -> bool:
+        """Return True if any of Resolver's processes called `confirm` for this comment."""
+        if trigger.comment_id is None or trigger.kind is not TriggerKind.ISSUE_COMMENT:
+            return False  # only issue comments control a run
+        with self._access.wrap_errors("read the reactions to the request", "issues: read"):
+            path = f"{self._repository.url}/issues/comments/{trigger.comment_id}/reactions"
+            answer = self._polled.get(path, {"content": CONFIRMED, "per_page": MAX_REACTIONS})
+            reactions = (one for one in answer.data if one["content"] == CONFIRMED)
+            logins = {(one["user"] or {}).get("login", "").casefold() for one in reactions}
+            return self.whoami().casefold() in logins
+
+    def new_comments(self, number: int, since: datetime) -> NewComments:
+        """Return the reader of new comments on issue or pull request `number`."""
+        return NewComments(self._access, self._repository, number, since)
+
+    def recent_comments(self, number: int) -> Sequence[IssueComment]:
+        """Return the newest comments of an issue, newest first."""
+        return recent_comments(self._access.with_short_timeouts(), self._name, number)
+
+    def labeled(self, label: str) -> LabeledIssues:
+        """Return the open issues that have the label."""
+        return LabeledIssues(self._access, self._repository, label, self.whoami())
+
+    # What was published
 
     def find_publication(self, trigger: Trigger) -> Publication | None:
-        conversation = self._started.read(trigger, self._number(trigger))
+        """Return what an earlier run with the same key published, or None if the run may start.
+
+        `comment_url` is None if that run was killed after it opened its pull request and before it
+        wrote its final comment.
+        """
+        comment = self._comment_of_run(trigger)
+        ending = ending_of(comment.body or "", trigger.key) if comment else None
+        comment_url = comment.html_url if comment and ending and ending.is_final else None
         operation = f"look for an earlier run on {self._name}#{trigger.number}"
         with self._access.wrap_errors(operation, "pull-requests: read, issues: read"):
-            pulls = self._started.newest_pulls(self._repository)
-            return _find_publication(conversation, pulls, self._repository, self.whoami(), trigger)
+            newest = self._started.newest_pulls(self._repository)
+            pull = find_or_create.pull_request_of_run(newest, self.whoami(), trigger)
+            if pull is not None:
+                return Publication(
+                    branch=pull.head.ref,
+                    commit=pull.head.sha,
+                    pull_request=find_or_create.describe_pull_request(pull),
+                    comment_url=comment_url if ending is Ending.PULL_REQUEST else None,
+                    repeated=True,
+                )
+            if trigger.in_thread and comment_url is None:
+                reply = reply_of_run(self._pull(trigger), self.whoami(), trigger)
+                comment_url = reply.html_url if reply else None
+            review = None
+            may_have_review = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
+            if may_have_review and trigger.is_pull_request:
+                pull = self._pull(trigger)
+                review = reviews.published_review(pull, self.whoami(), trigger.key)
+        if comment_url is None and review is None:
+            return None
+        return Publication(comment_url=comment_url, review=review, repeated=True)
 
-    def branches(self, prefix: str) -> set[str]:
-        with self._access.wrap_errors(f"list the branches of {self._name}", "contents: read"):
-            return set(find_or_create.branch_tips(self._repository, prefix))
+    def has_run_comment(self, trigger: Trigger) -> bool:
+        """Return True if a run with this key has written a comment on the issue."""
+        return self._comment_of_run(trigger) is not None
+
+    def has_active_run(self, trigger: Trigger) -> bool:
+        """Return True if a comment says that the run with this key waits or is active."""
+        return self.run_comments.find_active_run(trigger) is not None
+
+    def is_pull_request(self, number: int) -> bool:
+        """Return True if `number` is a pull request."""
+        with self._access.wrap_errors(f"read {self._name}#{number}", "issues: read"):
+            return self._repository.get_issue(number).pull_request is not None
+
+    def find_origin(self, number: int) -> tuple[int, str] | None:
+        """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
+        bot = self.whoami()
+        with self._access.wrap_errors(f"read {self._name}#{number}", "pull-requests: read"):
+            pull = self._repository.get_pull(number).complete()
+            return parse_pull_request_marker(pull.body or "") if accounts.is_by(pull, bot) else None
+
+    def own_pull_requests(self, prefix: str, since: datetime) -> list[OwnPullRequest]:
+        """Return the pull requests that Resolver opened since then, newest first."""
+        return find_own_pull_requests(self._access, self._name, self.whoami(), prefix, since)
 
     def open_head(self, branch: str) -> str | None:
+        """Return the tip of `branch` if Resolver has an open pull request from it, else None."""
         login = self.whoami()
         with self._access.wrap_errors(f"look at {branch} of {self._name}", "pull-requests: read"):
             pull = find_or_create.open_pull_request_of(self._repository, branch)
             return pull.head.sha if pull and accounts.is_by(pull, login) else None
 
-    def heads(self) -> GitHubPullRequestHeads:
-        return self._heads
-
     @cached_property
     def _heads(self) -> GitHubPullRequestHeads:
         return GitHubPullRequestHeads(self._access, self._repository, self.whoami())
 
+    def heads(self) -> GitHubPullRequestHeads:
+        """Return the reader of pull request heads, of this repository and its forks."""
+        return self._heads
+
+    # Writing
+
     def open_pull_request(self, report: Report, branch: str, is_new: bool = False) -> PullRequest:
+        """Return the pull request from `branch`, which is opened if there is none.
+
+        A comment says what the run has added to an existing one of Resolver's own. `is_new` is True
+        if this run has created the branch just now, so that there is no pull request to look for.
+        """
         self._number(report.trigger)
         access, login = self._access, self.whoami()
         return opening.open_pull_request(access, self._repository, login, report, branch, is_new)
 
     def signer(self) -> SignedCommits:
+        """Return what creates commits again through the API, so that GitHub signs them."""
         return SignedCommits(self._access, self._repository)
 
     def publish_review(self, report: Report, review: Review) -> PublishedReview:
+        """Return the review of the trigger's pull request, which is published unless it exists.
+
+        If GitHub refuses the lines of a comment, all comments go into the body of the review.
+        """
         pull = self._repository.get_pull(self._number(report.trigger))
         return reviews.submit_review(self._access, pull, self.whoami(), report, review)
 
     def answer_threads(
         self, report: Report, replies: Sequence[ThreadReply], commit: str | None
     ) -> AnsweredThreads:
+        """Write one reply in each of these review threads, unless it exists.
+
+        `commit` is the commit that was added to the pull request, None for none.
+        """
         self._number(report.trigger)
         page = f"{self._access.server_url.rstrip('/')}/{self._name}/pull/{report.trigger.number}"
         link = f"{page}/commits/{commit}" if commit else None
         answers = ThreadReplyWriter(self._access, self._repository, self.whoami(), report, link)
         return answers.post(replies)
 
+    def post_answer(self, trigger: Trigger, text: str) -> None:
+        """Answer the request with a comment that belongs to no run, at most once per request."""
+        operation = f"comment on {self._name}#{trigger.number}"
+        issue = self._repository.get_issue(self._number(trigger))
+        marker = answer_marker(trigger.key)
+        find_or_create.create_comment_once(
+            self._access, issue, self.whoami(), trigger, marker, text, operation
+        )
+
     def ask(self, report: Report) -> datetime | None:
+        """Write what the run waits for into its comment, and return when that was published.
+
+        The time is by GitHub's clock. Returns None if there is nobody to ask.
+        """
         return self.run_comments.write_report(report).updated_at
 
     def comment(self, report: Report, seconds: float | None = None) -> str:
+        """Write how the run ended into its comment and return the URL of that.
+
+        There is one comment per key. `seconds` limits how long this is retried while GitHub is
+        unavailable; None applies the same limit as for other writes.
+        """
         return self.run_comments.write_report(report, seconds).html_url
 
-    def has_active_run(self, trigger: Trigger) -> bool:
-        return self.run_comments.find_active_run(trigger) is not None
+    def check_conversations(self) -> CheckConversations:
+        """Return the reader of the conversations about failing checks."""
+        return CheckConversations(self._access, self._repository, self.whoami())
 
     def progress_writer(self) -> RunComments:
+        """Return the writer of progress comments, for use by one other thread.
+
+        It has a client of its own with short timeouts. Raises ForgeError.
+        """
         # The login is known by now, from the search for what an earlier run published.
         hasty_access = self._access.with_short_timeouts(
             bot_login=self.whoami(), pause_between_writes=0.0
         )
-        repository = GitHubForge(hasty_access, self._name)._repository
-        listed = self._started.own_comments(repository, self.whoami())
-        return RunComments(hasty_access, repository, self.whoami(), listed)
+        return self._run_comments(hasty_access, GitHubForge(hasty_access, self._name)._repository)
 
     @property
     def run_comments(self) -> RunComments:
-        repository, login = self._repository, self.whoami()
-        listed = self._started.own_comments(repository, login)
-        return RunComments(self._access, repository, login, listed)
+        """The comments of runs in this repository."""
+        return self._run_comments(self._access, self._repository)
+
+    def _run_comments(self, access: GitHubAccess, repository: Repository) -> RunComments:
+        listed = self._started.own_comments(repository, self.whoami())
+        return RunComments(access, repository, self.whoami(), listed)
+
+    def _comment_of_run(self, trigger: Trigger) -> GitHubIssueComment | None:
+        """Return the comment of the run with this key, as it was read just now."""
+        conversation = self._started.read(trigger, self._number(trigger))
+        comments = own_comments.own_comments_in(conversation, self._repository, self.whoami())
+        return own_comments.find_run_comment(comments, trigger)
 
     @cached_property
     def _repository(self) -> Repository:
@@ -277,57 +365,10 @@ class GitHubForge:
 
     @cached_property
     def _polled(self) -> PolledReader:
-        return PolledReader(self._repository.requester)
+        return PolledReader(self._requester)
 
-    def _issue(self, trigger: Trigger) -> Issue:
-        return self._repository.get_issue(self._number(trigger))
+    def _pull(self, trigger: Trigger) -> GitHubPullRequest:
+        return self._repository.get_pull(trigger.number or 0)
 
     def _number(self, trigger: Trigger) -> int:
         return issue_number(trigger, self._name)
-
-
-def _is_confirmed_by(reactions: Iterable[dict[str, Any]], login: str) -> bool:
-    """Return True if the account of this login is among those that have confirmed."""
-    confirmed = (
-        reaction["user"] or {} for reaction in reactions if reaction["content"] == CONFIRMED
-    )
-    return any(user.get("login", "").casefold() == login.casefold() for user in confirmed)
-
-
-def _review_of(
-    repository: Repository, number: int, trigger: Trigger, login: str
-) -> PublishedReview | None:
-    """Return the review that an earlier run of this request published, or None."""
-    may_have_review = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
-    if not may_have_review or not trigger.is_pull_request:
-        return None
-    return reviews.published_review(repository.get_pull(number), login, trigger.key)
-
-
-def _find_publication(
-    conversation: Conversation,
-    newest: Iterable[GitHubPullRequest],
-    repository: Repository,
-    login: str,
-    trigger: Trigger,
-) -> Publication | None:
-    """Return what an earlier run of the trigger published. Raises what `wrap_errors` converts."""
-    pull = find_or_create.pull_request_of_run(newest, login, trigger)
-    comments = own_comments.own_comments_in(conversation, repository, login)
-    comment = own_comments.find_run_comment(comments, trigger)
-    ending = ending_of(comment.body or "", trigger.key) if comment else None
-    comment_url = comment.html_url if comment and ending and ending.is_final else None
-    if trigger.in_thread and comment_url is None:
-        reply = reply_of_run(repository.get_pull(trigger.number or 0), login, trigger)
-        comment_url = reply.html_url if reply else None
-    if pull is None:
-        review = _review_of(repository, trigger.number or 0, trigger, login)
-        earlier = Publication(comment_url=comment_url, review=review, repeated=True)
-        return earlier if comment_url or review is not None else None
-    return Publication(
-        branch=pull.head.ref,
-        commit=pull.head.sha,
-        pull_request=find_or_create.describe_pull_request(pull),
-        comment_url=comment_url if ending is Ending.PULL_REQUEST else None,
-        repeated=True,
-    )

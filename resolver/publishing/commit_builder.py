@@ -21,9 +21,10 @@ from resolver.git.policy import MAX_PATCH_BYTES, PatchPolicy, enforce_policy
 from resolver.git.push import Identity, write_commit
 from resolver.git.tree import read_patch
 from resolver.git.workspace import Workspace
+from resolver.github.client.accounts import ACTIONS_LOGIN
 from resolver.github.comments.pull_request_text import commit_message
 from resolver.github.comments.report import Report
-from resolver.github.forge import ACTIONS_LOGIN, Forge
+from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markdown import format_title
 from resolver.models.run import (
     Actor,
@@ -150,11 +151,11 @@ class CommitBuilder:
     """
 
     request: PublishRequest
-    optional_forge: Forge | None
+    optional_forge: GitHubForge | None
     workspace: Workspace
 
     @property
-    def forge(self) -> Forge:
+    def forge(self) -> GitHubForge:
         """The forge, on which the pull request is."""
         assert self.optional_forge is not None
         return self.optional_forge

@@ -11,9 +11,10 @@ from resolver.errors import WorkspaceError
 from resolver.git.merge import is_ancestor, merge
 from resolver.git.push import PREFIX, fetch_tip
 from resolver.git.tree import quote
+from resolver.github.client.accounts import ACTIONS_LOGIN
 from resolver.github.comments.pull_request_text import pull_request_body, pull_request_title
 from resolver.github.comments.report import Report
-from resolver.github.forge import ACTIONS_LOGIN, Forge
+from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Publication, PullRequest
 from resolver.publishing.branches import (
     BranchUnavailable,
@@ -34,7 +35,7 @@ from resolver.security.invisible_text import with_invisible_shown
 logger = logging.getLogger("resolver.publishing")
 
 
-def report_pending_checks(publication: Publication, forge: Forge) -> tuple[str, ...]:
+def report_pending_checks(publication: Publication, forge: GitHubForge) -> tuple[str, ...]:
     """Return a warning if GitHub starts no workflow for the published change.
 
     GitHub starts none for a push with the token of a job, so that workflows don't trigger

@@ -11,7 +11,8 @@ from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import ForgeError, LogError
 from resolver.git.merge import format_patch, is_ancestor
-from resolver.github.forge import ACTIONS_LOGIN, Forge
+from resolver.github.client.accounts import ACTIONS_LOGIN
+from resolver.github.github_forge import GitHubForge
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Publication, PublicationMethod, PullRequest
 from resolver.publishing.branches import (
@@ -74,7 +75,7 @@ def refresh_pull_request(builder: CommitBuilder) -> CommitBuilder:
     return replace(builder, workspace=replace(builder.workspace, pull=current))
 
 
-def _require_fork(source: PullRequestSource, forge: Forge) -> None:
+def _require_fork(source: PullRequestSource, forge: GitHubForge) -> None:
     """Raise BranchUnavailable if nothing can be pushed to the fork."""
     if not source.repository:
         raise BranchUnavailable("fork_gone", source.branch)

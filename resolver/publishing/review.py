@@ -19,7 +19,7 @@ from resolver.events.run_log import DONE_STATES, RunLog
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
 from resolver.github.comments.review import remark_body, review_body
-from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
 from resolver.models.pull_request import (
     PostedReplies,
     PublishedReview,
@@ -120,7 +120,7 @@ def build_review(
 
 
 def publish_review(
-    report: Report, draft: ReviewDraft, forge: Forge, log: RunLog
+    report: Report, draft: ReviewDraft, forge: GitHubForge, log: RunLog
 ) -> PublishedReview:
     """Publish the review, or find the one that an earlier attempt has published."""
     started = time.monotonic()
@@ -146,7 +146,9 @@ ADDED_METHODS = frozenset({"added", "pushed", "updated"})
 """The values of `how` with which a change became a part of the pull request."""
 
 
-def answer_threads(report: Report, log: RunLog, forge: Forge, redactor: Redactor) -> PostedReplies:
+def answer_threads(
+    report: Report, log: RunLog, forge: GitHubForge, redactor: Redactor
+) -> PostedReplies:
     """Post the replies of a finished run.
 
     A run that did not finish posts none; its final comment says how it ended. Never raises

@@ -30,7 +30,7 @@ from resolver.errors import PolicyViolation, ResolverError, RunStopped
 from resolver.events.run_log import RunLog
 from resolver.git.policy import MAX_PATCH_BYTES, enforce_policy, withhold_secrets
 from resolver.github.events.permission import authorize
-from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
 from resolver.models.pull_request import PostedReplies, describe_review
 from resolver.models.run import (
     Command,
@@ -87,7 +87,7 @@ Preload = Callable[[Settings], object]
 
 
 def run_pipeline(
-    request: RunRequest, forge: Forge | None, preload: Preload = preload_models
+    request: RunRequest, forge: GitHubForge | None, preload: Preload = preload_models
 ) -> RunResult:
     """Execute a request from its start to its end and return the result. Raises only LeaseLost.
 
@@ -120,7 +120,7 @@ def run_pipeline(
 
 
 def _stages(
-    values: StageValues, forge: Forge | None, preload: Preload
+    values: StageValues, forge: GitHubForge | None, preload: Preload
 ) -> Generator[StageValues, None, None]:
     """Run the stages in order and yield all values that are known after each one.
 
@@ -191,7 +191,7 @@ def _write_request(request: RunRequest, settings: Settings) -> None:
 
 
 def _update_branch(
-    values: StageValues, prepared: PreparedRun, forge: Forge | None
+    values: StageValues, prepared: PreparedRun, forge: GitHubForge | None
 ) -> Iterator[StageValues]:
     """Bring a pull request up to date in the cases that need no agent: it is up to date already, or
     git merges the base branch without conflicts."""
@@ -223,7 +223,7 @@ def _update_branch(
 
 
 def _work_and_publish(
-    values: StageValues, prepared: PreparedRun, forge: Forge | None, folder: Path
+    values: StageValues, prepared: PreparedRun, forge: GitHubForge | None, folder: Path
 ) -> Iterator[StageValues]:
     """Let the agent work, and publish its result."""
     # Fail before the agent costs anything if the merge could not be pushed anywhere.
@@ -246,7 +246,7 @@ def _execute(
     values: StageValues,
     prepared: PreparedRun,
     log: RunLog,
-    forge: Forge | None,
+    forge: GitHubForge | None,
     folder: Path,
     verifier: ChangeVerifier,
 ) -> ExecutedRun:
@@ -309,7 +309,7 @@ def _publish(
     prepared: PreparedRun,
     executed: ExecutedRun,
     log: RunLog,
-    forge: Forge | None,
+    forge: GitHubForge | None,
 ) -> Iterator[StageValues]:
     """Publish the result of the work (a review or a change) and the replies to review threads."""
     is_done = _exit_code(values) == 0
@@ -329,7 +329,7 @@ def _publish(
 
 
 def _publish_review(
-    values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge
+    values: StageValues, prepared: PreparedRun, log: RunLog, forge: GitHubForge
 ) -> PublishedRun:
     """Publish the review of a pull request, or only describe it for a dry run."""
     report = build_report(values)
@@ -348,7 +348,7 @@ def _publish_review(
 
 
 def _publish_change(
-    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge | None
+    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: GitHubForge | None
 ) -> Iterator[PublishedRun]:
     """Commit and push the change and open or update the pull request. Yield what is public after
     each step."""
@@ -367,7 +367,7 @@ def _publish_change(
 
 
 def _answer_threads(
-    values: StageValues, prepared: PreparedRun, log: RunLog, forge: Forge | None
+    values: StageValues, prepared: PreparedRun, log: RunLog, forge: GitHubForge | None
 ) -> PostedReplies:
     """Reply in the review threads that the request asks about."""
     if forge is None or not prepared.request.publish or not prepared.task.asked:
@@ -376,7 +376,7 @@ def _answer_threads(
 
 
 def _commit_builder(
-    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: Forge | None
+    values: StageValues, prepared: PreparedRun, executed: ExecutedRun, forge: GitHubForge | None
 ) -> "commit_builder.CommitBuilder":
     """Return the builder of the run's commits."""
     request, log = prepared.request, values.log

@@ -34,7 +34,7 @@ from resolver.git.workspace import (
 from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.events.reviews import requested_threads, whole_request
-from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
 from resolver.github.local_issue import read_issue_file
 from resolver.models.pull_request import OpenPullRequest
 from resolver.models.repository import Conventions
@@ -54,7 +54,7 @@ from resolver.runs.wiring.knowledge import list_tasks, read_skills
 from resolver.security.invisible_text import with_invisible_shown
 
 
-def find_finished_work(request: RunRequest, forge: Forge | None) -> PublishedRun | None:
+def find_finished_work(request: RunRequest, forge: GitHubForge | None) -> PublishedRun | None:
     """Return what an earlier run with the same key has published; None if the run is to start."""
     if forge is None or not request.publish:
         return None
@@ -62,7 +62,7 @@ def find_finished_work(request: RunRequest, forge: Forge | None) -> PublishedRun
     return _take_over_publication(request, earlier) if earlier else None
 
 
-def find_pushed_work(request: RunRequest, forge: Forge | None) -> PublishedRun | None:
+def find_pushed_work(request: RunRequest, forge: GitHubForge | None) -> PublishedRun | None:
     """Return what an earlier attempt of this run has pushed without writing its final comment."""
     if forge is None or not request.publish:
         return None
@@ -116,7 +116,7 @@ def open_run_log(
 def load_task(
     request: RunRequest,
     settings: Settings,
-    forge: Forge | None,
+    forge: GitHubForge | None,
     progress: ProgressReporter | None,
 ) -> RunTask:
     """Return the task: from the log of a resumed run, otherwise from GitHub or the local issue
@@ -178,7 +178,7 @@ def prepare_run(
     accepted: AcceptedRun,
     run_task: RunTask,
     settings: Settings,
-    forge: Forge | None,
+    forge: GitHubForge | None,
     folder: Path,
 ) -> PreparedRun:
     """Clone the repository to the folder and return everything that the agent's work needs."""
@@ -259,7 +259,7 @@ def configure(
     accepted: AcceptedRun,
     run_task: RunTask,
     cloned: ClonedRepository,
-    forge: Forge | None,
+    forge: GitHubForge | None,
     folder: Path,
 ) -> PreparedRun:
     """Read the repository's configuration from its default branch, choose the commit to start from
@@ -314,7 +314,7 @@ def _with_update_plan(prepared: PreparedRun) -> PreparedRun:
     return replace(prepared, workspace=update.workspace, task=update.task, update=update.kind)
 
 
-def _at_starting_branch(prepared: PreparedRun, forge: Forge) -> PreparedRun:
+def _at_starting_branch(prepared: PreparedRun, forge: GitHubForge) -> PreparedRun:
     """Return the run at the branch where work on an issue starts.
 
     That is the branch of Resolver's open pull request for the issue, to which the run then adds
@@ -355,7 +355,7 @@ def _is_change_for_issue(prepared: PreparedRun) -> bool:
     return is_change and prepared.request.trigger.kind is not TriggerKind.CHECK_FAILED
 
 
-def _find_open_pull_request(prepared: PreparedRun, forge: Forge) -> OpenPullRequest | None:
+def _find_open_pull_request(prepared: PreparedRun, forge: GitHubForge) -> OpenPullRequest | None:
     """Return Resolver's open pull request for the issue; None if its branch is one that is never
     pushed to."""
     trigger = prepared.request.trigger

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from resolver.github.comments.report import Report
-from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
 from resolver.models.pull_request import Review
 from resolver.models.run import Trigger, TriggerKind
 from tests.github import reports
@@ -30,7 +30,7 @@ class Place:
         self.tip = github.commit(NAME, BRANCH, {"a.py": "fixed"})
         (folder / "issue.md").write_text("# It breaks\n\nPlease help\n")
         memory = MemoryForge(folder / "issue.md", tips={BRANCH: self.tip})
-        self.forge: Callable[[], Forge] = {
+        self.forge: Callable[[], GitHubForge] = {
             "github": lambda: forge_for(github),
             "memory": lambda: memory,
         }[kind]

@@ -10,8 +10,8 @@ from resolver.errors import ForgeError
 from resolver.events.lifecycle import StageCompleted
 from resolver.events.log import read_log
 from resolver.git.workspace import Workspace
+from resolver.github.client.accounts import ACTIONS_LOGIN
 from resolver.github.comments.report import Report
-from resolver.github.forge import ACTIONS_LOGIN
 from resolver.models.run import Publication, PublicationMethod, PullRequest
 from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.pull_request import propose, report_pending_checks

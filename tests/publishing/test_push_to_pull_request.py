@@ -8,7 +8,7 @@ import pytest
 
 from resolver.config.settings import Settings
 from resolver.git.workspace import Workspace
-from resolver.github.forge import ACTIONS_LOGIN
+from resolver.github.client.accounts import ACTIONS_LOGIN
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.publishing.branches import BranchUnavailable
 from resolver.publishing.commit_builder import CommitBuilder

@@ -10,7 +10,7 @@ import pytest
 from resolver.config.settings import load_settings
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
-from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
 from resolver.models.pull_request import OpenPullRequest
 from resolver.models.run import Publication, Trigger, TriggerKind
 from resolver.runs.common import environment_secrets
@@ -242,7 +242,7 @@ ADDED = PUBLISHED.model_copy(update={"how": "added"})
 )
 def test_published_work_is_taken_over_and_a_resumed_run_publishes_what_is_missing(
     tmp_path: Path,
-    find: Callable[[RunRequest, Forge], PublishedRun | None],
+    find: Callable[[RunRequest, GitHubForge], PublishedRun | None],
     publication: Publication | None,
     kind: str,
     expected: str | None,
@@ -260,7 +260,7 @@ def test_published_work_is_taken_over_and_a_resumed_run_publishes_what_is_missin
 
 @pytest.mark.parametrize("find", [find_finished_work, find_pushed_work])
 def test_replies_of_a_review_that_may_be_missing_are_pointed_out(
-    tmp_path: Path, find: Callable[[RunRequest, Forge], PublishedRun | None]
+    tmp_path: Path, find: Callable[[RunRequest, GitHubForge], PublishedRun | None]
 ) -> None:
     request = run_request(tmp_path)
     trigger = request.trigger.model_copy(update={"kind": TriggerKind.REVIEW_COMMENT})

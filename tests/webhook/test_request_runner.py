@@ -25,7 +25,7 @@ from resolver.events.stream import utc_now
 from resolver.github.comments.report import RunFailure, failure_from_error
 from resolver.github.events.checks import check_key
 from resolver.github.events.quota_ledger import CostTotal, LedgerRun
-from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Publication, PullRequest, RunState, Trigger, TriggerKind
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.runs.conversation.comments import Conclusion, conclude
@@ -68,7 +68,7 @@ class Stage:
         self.requests: list[RunRequest] = []
         self.budgets: list[float] = []
 
-    def __call__(self, request: RunRequest, forge: Forge) -> RunResult:
+    def __call__(self, request: RunRequest, forge: GitHubForge) -> RunResult:
         if request.ended_by is not None:
             return run_pipeline(request, forge)
         self.requests.append(request)
@@ -380,7 +380,7 @@ def test_the_pull_request_of_a_run_leads_to_its_conversation_before_the_final_co
     runner = scenario.runner()
     known: list[int | None] = []
 
-    def execute(request: RunRequest, forge: Forge) -> RunResult:
+    def execute(request: RunRequest, forge: GitHubForge) -> RunResult:
         observe = request.observe
 
         def observed(values: StageValues) -> None:

@@ -21,7 +21,6 @@ from resolver.events.run_log import is_resumable
 from resolver.events.stream import Clock, utc_now
 from resolver.git.clone_cache import CLONES_FOLDER
 from resolver.github.events.permission import IgnoredEvent, authorize
-from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import Command, RunState, Trigger
@@ -52,7 +51,7 @@ from resolver.storage.run_store import RunStore
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
 
-Pipeline = Callable[[RunRequest, Forge], RunResult]
+Pipeline = Callable[[RunRequest, GitHubForge], RunResult]
 """Executes a run, like `run_pipeline`. Raises nothing but LeaseLost."""
 
 
@@ -219,7 +218,9 @@ class RequestRunner:
             late_commands = self.active_runs.unregister(trigger)
         return replace(result, follow_ups=tuple(late_commands))
 
-    def _start_run(self, request: RunRequest, settings: Settings, forge: Forge) -> RequestResult:
+    def _start_run(
+        self, request: RunRequest, settings: Settings, forge: GitHubForge
+    ) -> RequestResult:
         """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = request.trigger, request.run
         # A row from before an outage may be of a trigger whose issue was not known yet.
@@ -311,7 +312,7 @@ def _locate(trigger: Trigger, forge: GitHubForge, attempt: int) -> Trigger | Ign
         return IgnoredEvent(error.what)
 
 
-def _is_done(folder: Path, trigger: Trigger, forge: Forge) -> bool:
+def _is_done(folder: Path, trigger: Trigger, forge: GitHubForge) -> bool:
     """Return True if the run of this folder has ended and its final comment exists: then the folder
     stays as it is."""
     if not (folder / OUTCOME).exists():

@@ -21,6 +21,9 @@ from resolver.models.run import Actor
 NO_PERSON = "not accessible by integration"
 """GitHub's message for a request that only a person's token may make, not an installation token."""
 
+ACTIONS_LOGIN = "github-actions[bot]"
+"""The login of the token that GitHub gives to an Action; it may not read its own account."""
+
 VIEWER_FIELDS = "login databaseId"
 """The fields of `Viewer` in a GraphQL query."""
 

@@ -17,7 +17,7 @@ from resolver.errors import Cause, LeaseLost, NotAllowed, ResolverError, RunStop
 from resolver.github.comments.progress import ProgressReporter, RunProgress
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
 from resolver.github.events.permission import authorize
-from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
 from resolver.models.approval import PendingApproval
 from resolver.models.run import Publication, TriggerKind
 from resolver.runs.quotas.admission import record_cost
@@ -32,7 +32,7 @@ from resolver.runs.stages import RunRequest, RunResult, StageValues
 
 
 def start_progress_comment(
-    request: RunRequest, settings: Settings, publication: Publication, forge: Forge | None
+    request: RunRequest, settings: Settings, publication: Publication, forge: GitHubForge | None
 ) -> ProgressReporter | None:
     """React to the request and start the progress comment. Returns at once; never raises.
 
@@ -68,7 +68,7 @@ def start_progress_comment(
 logger = logging.getLogger("resolver.runs.conversation.comments")
 
 
-def approval_notifier(values: StageValues, forge: Forge | None) -> ApprovalNotifier | None:
+def approval_notifier(values: StageValues, forge: GitHubForge | None) -> ApprovalNotifier | None:
     """Return what shows an action to the person who may approve it; None if nobody can answer."""
     if forge is None or not values.request.publish:
         return None
@@ -130,7 +130,7 @@ class FinalComment:
     warnings: tuple[str, ...] = ()
 
 
-def conclude(values: StageValues, conclusion: Conclusion, forge: Forge | None) -> RunResult:
+def conclude(values: StageValues, conclusion: Conclusion, forge: GitHubForge | None) -> RunResult:
     """Write the final comment, the cost in the quota ledger and the output folder, and return the
     result.
 
@@ -188,7 +188,7 @@ def _require_lease(values: StageValues) -> None:
 
 
 def publish_final_comment(
-    values: StageValues, conclusion: Conclusion, forge: Forge | None
+    values: StageValues, conclusion: Conclusion, forge: GitHubForge | None
 ) -> FinalComment:
     """Write the comment that says how the run ended. If it can't be written, that is a failure of
     the run."""
@@ -206,7 +206,7 @@ def publish_final_comment(
 
 
 def _try_final_comment(
-    values: StageValues, conclusion: Conclusion, forge: Forge | None
+    values: StageValues, conclusion: Conclusion, forge: GitHubForge | None
 ) -> FinalComment:
     report = build_report(values, conclusion.failure, include_trace=True)
     return FinalComment(conclusion, report, _write_final_comment(values, conclusion, report, forge))
@@ -236,7 +236,7 @@ def _unwritten_comment(
 
 
 def _write_final_comment(
-    values: StageValues, conclusion: Conclusion, report: Report, forge: Forge | None
+    values: StageValues, conclusion: Conclusion, report: Report, forge: GitHubForge | None
 ) -> str | None:
     """Write the final comment. Return its URL; None if no comment is to be written."""
     progress, request = values.progress, values.current_request
@@ -255,7 +255,7 @@ def _write_final_comment(
 
 
 def abandon_run(
-    request: RunRequest, settings: Settings, forge: Forge, error: ResolverError
+    request: RunRequest, settings: Settings, forge: GitHubForge, error: ResolverError
 ) -> RunResult:
     """Return the result of a run that could not start because of its settings or its folder.
 

@@ -36,7 +36,6 @@ from resolver.github.events.comments import command_of
 from resolver.github.events.payloads import IssueComment
 from resolver.github.events.permission import PermissionReader, authorize
 from resolver.github.events.starting_events import ListeningPolicy, find_event_of
-from resolver.github.forge import Forge
 from resolver.github.github_forge import GitHubForge
 from resolver.models.approval import split_decision_number
 from resolver.models.request_status import RequestStatus
@@ -314,7 +313,9 @@ def is_closed_for(trigger: Trigger, status: RequestStatus) -> bool:
     return status.closed and trigger.command is not Command.QUESTION and not is_insisting
 
 
-def _policy_for_trigger(trigger: Trigger, settings: Settings, forge: Forge) -> ListeningPolicy:
+def _policy_for_trigger(
+    trigger: Trigger, settings: Settings, forge: GitHubForge
+) -> ListeningPolicy:
     """Return the policy for the trigger. GitHub is asked for Resolver's login only if the trigger
     needs it."""
     policy = listening_policy(settings)
@@ -324,7 +325,7 @@ def _policy_for_trigger(trigger: Trigger, settings: Settings, forge: Forge) -> L
     return policy.model_copy(update={"bot_login": forge.whoami()})
 
 
-def require_open_request(request: RunRequest, settings: Settings, forge: Forge) -> None:
+def require_open_request(request: RunRequest, settings: Settings, forge: GitHubForge) -> None:
     """Raise Refused if the request was taken back, or its issue closed, before its run starts.
 
     Called before anything that costs. A request that was taken back is refused silently: nobody is
@@ -345,7 +346,7 @@ def require_open_request(request: RunRequest, settings: Settings, forge: Forge) 
 
 
 def require_standing_request(
-    request: RunRequest, settings: Settings, forge: Forge | None
+    request: RunRequest, settings: Settings, forge: GitHubForge | None
 ) -> tuple[str, ...]:
     """Raise RunStopped if the request was taken back, its issue closed, or its requester lost the
     permission to start work, during the run.
@@ -378,7 +379,7 @@ def require_standing_request(
 
 
 def _read_present_state(
-    trigger: Trigger, settings: Settings, forge: Forge
+    trigger: Trigger, settings: Settings, forge: GitHubForge
 ) -> tuple[RequestStatus, RunStopped | None]:
     """Return the state of the request, and what ends the run if the request does not stand."""
     status = forge.request_status(trigger)

@@ -43,7 +43,7 @@ from resolver.github.events.quota_ledger import (
     normalize_login,
     read_ledger,
 )
-from resolver.github.forge import Forge
+from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markers import Ending
 from resolver.models.run import Command, Trigger
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
@@ -94,7 +94,7 @@ def ledger_key(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-def read_refs(request: RunRequest, forge: Forge | None) -> RepositorySnapshot | None:
+def read_refs(request: RunRequest, forge: GitHubForge | None) -> RepositorySnapshot | None:
     """Return the refs of the repository that the run works on, None if git has to read them."""
     if forge is None:
         return None
@@ -105,7 +105,7 @@ def read_refs(request: RunRequest, forge: Forge | None) -> RepositorySnapshot | 
 def reserve_quota(
     request: RunRequest,
     settings: Settings,
-    forge: Forge | None,
+    forge: GitHubForge | None,
     snapshot: RepositorySnapshot | None = None,
     limits: QuotaLimits | None = None,
 ) -> AcceptedRun:
@@ -271,7 +271,7 @@ def _has_quota(request: RunRequest) -> bool:
     return request.publish and request.trigger.command in QUOTA_COMMANDS
 
 
-def _quota_request(request: RunRequest, settings: Settings, forge: Forge) -> QuotaRequest:
+def _quota_request(request: RunRequest, settings: Settings, forge: GitHubForge) -> QuotaRequest:
     trigger = request.trigger
     person_commented_at, exchanges = None, 0
     if trigger.actor.is_bot and trigger.number is not None:
@@ -288,7 +288,7 @@ def _quota_request(request: RunRequest, settings: Settings, forge: Forge) -> Quo
     )
 
 
-def _measure_bot_chain(trigger: Trigger, forge: Forge) -> tuple[datetime | None, int]:
+def _measure_bot_chain(trigger: Trigger, forge: GitHubForge) -> tuple[datetime | None, int]:
     """Return when a person last commented, and how many comments Resolver has written since.
 
     Bots that answer each other would continue forever. Raises ForgeError.
@@ -345,7 +345,7 @@ def _read_or_unreadable(ledger_ref: LedgerRef) -> QuotaLedger:
         return QuotaLedger(readable=False)
 
 
-def _was_notified_today(request: RunRequest, forge: Forge, now: datetime) -> bool:
+def _was_notified_today(request: RunRequest, forge: GitHubForge, now: datetime) -> bool:
     """Return True if the conversation has a comment of today that reports a reached quota."""
     number = request.trigger.number
 
