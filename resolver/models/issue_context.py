@@ -11,15 +11,16 @@ from pydantic import Field
 
 from resolver.models.base import LoggedModel
 
+Relation = Literal["closed by it", "closes it", "mentioned"]
+"""How an issue or pull request is related to the one that is worked on."""
+
 
 class Reference(LoggedModel):
     """Another issue or pull request of the same repository, as of the request."""
 
     number: int = Field(description="Number of the issue or pull request.")
     is_pull_request: bool = Field(default=False, description="True when it is a pull request.")
-    relation: str = Field(
-        description="Its relation to the task: mentioned, mentions it, closes it, closed by it."
-    )
+    relation: Relation = Field(description="Its relation to the one that is worked on.")
     state: str = Field(description="open, closed or merged.")
     title: str = Field(description="Its title, cleaned.")
     author: str = Field(description="Login of the person who opened it.")

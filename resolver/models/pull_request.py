@@ -140,20 +140,6 @@ class PastReview(LoggedModel):
     text: AuthoredText = Field(description="Its text, with author and time.")
 
 
-class LinkedIssue(LoggedModel):
-    """An issue that the pull request closes when it is merged."""
-
-    number: int = Field(description="Number of the issue.")
-    title: str = Field(description="Title of the issue, cleaned.")
-    body: str = Field(
-        default="", description="Text of the issue, cleaned; only the beginning of a long one."
-    )
-    author: str = Field(default="", description="Login of the person who opened it.")
-    association: str = Field(
-        default="NONE", description="The author's author_association; not a permission."
-    )
-
-
 class DiffHunk(LoggedModel):
     """A hunk of a file's diff. Lines are counted from 1; a length can be 0."""
 
@@ -237,9 +223,6 @@ class PullRequestContext(LoggedModel):
     )
     moved: str = Field(
         default="", description="What is known about pushes since the request, for a person."
-    )
-    closes: tuple[LinkedIssue, ...] = Field(
-        default=(), description="Issues that it closes when it is merged."
     )
     threads: tuple[ReviewThread, ...] = Field(default=(), description="Review threads.")
     reviews: tuple[PastReview, ...] = Field(default=(), description="Reviews, oldest first.")

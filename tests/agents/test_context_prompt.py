@@ -15,7 +15,6 @@ from resolver.models.issue_context import (
 )
 from resolver.models.pull_request import (
     AuthoredText,
-    LinkedIssue,
     PastReview,
     PullRequestContext,
     ReviewThread,
@@ -83,7 +82,7 @@ def words(body: str) -> AuthoredText:
     return AuthoredText(id=1, author="eve", at=NOW, body=body)
 
 
-def test_a_pull_request_is_shown_with_what_it_closes_and_what_was_said_of_it() -> None:
+def test_a_pull_request_is_shown_with_what_was_said_of_it() -> None:
     approval = words("Nice start.").model_copy(
         update={"author": "mona", "association": "COLLABORATOR"}
     )
@@ -96,7 +95,6 @@ def test_a_pull_request_is_shown_with_what_it_closes_and_what_was_said_of_it() -
         head_repository="zoe/calc",
         is_fork=True,
         merge_base="b" * 40,
-        closes=(LinkedIssue(number=3, title="No halves", body="2 are needed.", author="eve"),),
         reviews=(PastReview(state="APPROVED", text=approval),),
         threads=(ReviewThread(id="t", path="half.py", line=10, comments=(words("A poor name."),)),),
     )
@@ -108,7 +106,6 @@ def test_a_pull_request_is_shown_with_what_it_closes_and_what_was_said_of_it() -
     assert f"By zoe (NONE, {UNKNOWN}), from branch half of zoe/calc, a fork" in prompt
     assert f"It branched off main at {'b' * 40}: " in prompt
     for name, text in (
-        (f"issue #3 by eve (NONE, {UNKNOWN}), which it closes", "No halves\n\n2 are needed."),
         ("review by mona (COLLABORATOR): APPROVED", "Nice start."),
         ("open conversation on half.py:10", f"eve (NONE, {UNKNOWN}): A poor name."),
         ("diff", diff),
@@ -125,7 +122,6 @@ def huge() -> Task:
         number=7,
         head="a" * 40,
         base_branch="main",
-        closes=tuple(LinkedIssue(number=n, title="t", body=text[:8_000]) for n in range(10)),
         threads=tuple(
             ReviewThread(id=f"t{n}", path="a.py", line=1, comments=(words(text[:10_000]),))
             for n in range(30)

@@ -65,11 +65,6 @@ def test_ordinary_lines_stay_as_they_are(text: str) -> None:
     assert without_bot_commands(text) == text
 
 
-@pytest.mark.parametrize("text", ["- " * 30_000, "> " * 30_000, "1. " * 20_000, "/a" * 30_000])
-def test_long_lines_are_read_once(text: str) -> None:
-    assert without_bot_commands(text) == text
-
-
 @pytest.mark.attack
 def test_a_pull_request_and_its_commit_contain_no_commands() -> None:
     """The model's report contains bot commands: pull request and commit message command nobody."""

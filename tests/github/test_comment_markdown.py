@@ -89,28 +89,6 @@ def test_escaped_text_notifies_nobody_and_loads_nothing(text: str) -> None:
     assert active(safe_markdown(text)) == []
 
 
-def test_a_link_to_the_own_issue_stays() -> None:
-    assert safe_markdown("as #12 says, not #13", own_issue=12) == "as #12 says, not `#13`"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Plain words, with **weight** and *lean*.",
-        "- one\n- two\n  - three",
-        "1. one\n2. two",
-        "```python\nprint('`')\n```",
-        "> quoted\n> twice",
-        "| a | b |\n| --- | --- |\n| 1 | `x` |",
-        "`snake_case` and snake_case",
-        "[docs](<https://example.com/a_b>)",
-    ],
-)
-def test_ordinary_markdown_is_unchanged(text: str) -> None:
-    parser = markdown_parser()
-    assert parser.render(safe_markdown(text, forge_host="example.com")) == parser.render(text)
-
-
 @given(SOUP)
 @example("[a]: http://u\n\n[a][a]![a]")
 @example("@alice<!--@alice-->")
@@ -176,10 +154,6 @@ def test_no_part_of_several_references_in_one_is_left(text: str) -> None:
 def test_a_title_closes_no_other_issue() -> None:
     assert "#99" not in format_title("fixes #99 and https://github.com/o/r/issues/5", own_issue=12)
     assert "https://" not in format_title("fixes https://github.com/o/r/issues/5")
-
-
-def test_a_diagram_language_is_shown_not_drawn() -> None:
-    assert safe_markdown("```mermaid\ngraph\n```") == "```text\ngraph\n```"
 
 
 @pytest.mark.parametrize(

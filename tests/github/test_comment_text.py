@@ -232,14 +232,6 @@ def test_a_comment_on_an_error_before_anything_was_read_needs_only_the_trigger()
     assert "it is gone" in comment_body(report)
 
 
-def test_the_pull_request_says_what_closes_what_changed_and_what_it_cost() -> None:
-    body = pull_request_body(reports.report())
-    for words in ("Fixes #12", "`a.py`", "+3 −1", "$0.42", "14", "`test/model`", "`alice`"):
-        assert words in body
-    assert "is a claim, not a proof" in body
-    assert ending_of(body, "issue_comment:77") is Ending.PULL_REQUEST
-
-
 @pytest.mark.parametrize(
     ("given_title", "title"),
     [
@@ -329,16 +321,6 @@ def test_a_filled_template_closes_the_issue_only_if_the_work_is_complete(is_whol
     for words in ("THE-RUNS", "THE-REST", "`a.py`", "$0.42", "is a claim, not a proof"):
         assert words in body
     assert "THE-CAUSE" not in body and "THE-CHANGE" not in body  # the template says both
-
-
-@pytest.mark.parametrize("text", ["`Fixes #12`", "Fixes #7", "It adds."])
-def test_a_filled_template_that_does_not_close_the_issue_follows_a_text_that_does(
-    text: str,
-) -> None:
-    outcome = reports.outcome("Make add add", pull_request_body=f"## What\n\n{text}")
-    conventions = Conventions(template="## What\n")
-    body = pull_request_body(reports.report(outcome=outcome, conventions=conventions))
-    assert "\n\nFixes #12\n\n## What\n\n" in body
 
 
 def test_the_commit_states_the_reason_and_no_forged_trailer() -> None:

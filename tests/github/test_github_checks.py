@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from resolver.models.issue_context import Annotation
-from resolver.models.run import Task, Trigger, TriggerKind
-from tests.github.test_github_reading import BOT, NAME, ask, forge_for, triggered
+from resolver.models.run import Task
+from tests.github.test_github_reading import NAME, ask, forge_for, triggered
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 
@@ -79,16 +79,6 @@ def test_annotations_of_a_check_are_read_failures_first(
     assert "hidden in the output of style: 1 HTML comment" in task.left_out
 
 
-def test_a_failed_commit_status_is_a_failed_check(
-    github: GitHubServer, head: str, read: Read
-) -> None:
-    github.end_status(NAME, head, "ci/jenkins", "failure", "2 failed")
-    github.end_status(NAME, head, "ci/other", "failure", "old")
-    github.end_status(NAME, head, "ci/other", "success", "new")
-    [check] = read().checks
-    assert (check.name, check.conclusion, check.summary) == ("ci/jenkins", "failure", "2 failed")
-
-
 def test_only_the_newest_attempt_that_had_ended_at_the_request_counts(
     github: GitHubServer, pull: Issue, head: str
 ) -> None:
@@ -103,40 +93,6 @@ def test_only_the_newest_attempt_that_had_ended_at_the_request_counts(
     github.end_check(NAME, head, "late", "failure")
     github.end_status(NAME, head, "late", "failure")
     assert [check.name for check in forge_for(github).read(trigger).checks] == ["broken"]
-
-
-def test_the_check_that_the_request_is_about_comes_first_and_the_rest_is_counted(
-    github: GitHubServer, head: str, read: Read
-) -> None:
-    for n in range(9):
-        github.end_check(NAME, head, f"check {n}")
-    task = read(kind=TriggerKind.CHECK_FAILED, check="check 8")
-    assert [check.name for check in task.checks][:2] == ["check 8", "check 0"]
-    assert len(task.checks) == 6
-    assert "3 more checks that failed" in task.left_out
-
-
-def test_a_failed_check_that_has_an_issue_of_its_own_is_read(github: GitHubServer) -> None:
-    github.create_repository(NAME, {"a.py": "1\n"})
-    issue = github.create_issue(NAME, "tests fail", "x", author=BOT)
-    commit = github.repository(NAME).git.tip("main")
-    assert commit is not None
-    github.end_check(NAME, commit, "tests", log="##[error]no")
-    github.advance(1)
-    trigger = Trigger.model_validate(
-        {
-            "key": "k",
-            "kind": TriggerKind.CHECK_FAILED,
-            "repository": NAME,
-            "number": issue.number,
-            "actor": {"login": "octo"},
-            "at": github.world.now(),
-            "head": commit,
-            "check": "tests",
-        }
-    )
-    [check] = forge_for(github).read(trigger).checks
-    assert check.log == "##[error]no"
 
 
 @pytest.mark.parametrize(
@@ -154,16 +110,6 @@ def test_credentials_in_a_log_are_hidden(
     [check] = read().checks
     assert token[20:40] not in check.model_dump_json()
     assert "token is [redacted]" in check.log
-
-
-def test_an_unavailable_log_is_reported_and_the_rest_read(
-    github: GitHubServer, head: str, read: Read
-) -> None:
-    github.end_check(NAME, head, "tests", log="##[error]no", output={"title": "2 failed"})
-    github.fail_next("GET", "/logs", status=403, times=9, headers={"Retry-After": "900"})
-    task = read()
-    assert [(check.summary, check.log) for check in task.checks] == [("2 failed", "")]
-    assert "the log of tests: its host answered 403" in task.left_out
 
 
 PYDANTIC = ("validation error", "pydantic", "input_value", "Input should be", "_Annotation")

@@ -14,7 +14,6 @@ from resolver.github.text.markers import (
     find_active_run,
     is_of_run,
 )
-from resolver.models.run import PlanItem
 from tests.github import reports
 from tests.github.test_github_publishing import issue, report_on, trigger_on
 from tests.github.test_github_reading import BOT, forge_for
@@ -56,14 +55,6 @@ def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue
     assert ending_of(body, trigger_on(issue).key) is Ending.NO_CHANGE
 
 
-def test_a_restarted_run_continues_its_comment(github: GitHubServer, issue: Issue) -> None:
-    first = forge_for(github).progress_writer().write_progress(progress(issue), None)
-    later = progress(issue, since=NOW + timedelta(hours=1), job="123.3")
-    assert forge_for(github).progress_writer().write_progress(later, None) == first
-    [body] = bodies(issue)
-    assert find_active_run(body) == later.active_run
-
-
 def test_a_deleted_comment_is_posted_again_only_at_the_end(
     github: GitHubServer, issue: Issue
 ) -> None:
@@ -101,18 +92,6 @@ def test_a_run_has_died_when_its_job_is_over(
     assert is_of_run(result, trigger_on(issue).key)
 
 
-def test_without_a_job_a_run_has_died_when_its_time_is_over(
-    github: GitHubServer, issue: Issue
-) -> None:
-    comments = forge_for(github).run_comments
-    comments.write_progress(progress(issue, job=""), None)
-    for hours, closed in ((3, 0), (5, 1), (6, 0)):
-        now = NOW + timedelta(hours=hours)
-        assert comments.close_comments_of_killed_runs(issue.number, now, "@agent") == closed
-    [result] = bodies(issue)
-    assert "**ended unexpectedly**" in result and "Log of the run" not in result
-
-
 def test_a_run_does_not_close_its_own_comment(github: GitHubServer, issue: Issue) -> None:
     comments = forge_for(github).run_comments
     own = progress(issue, until=NOW - timedelta(hours=1))
@@ -145,13 +124,6 @@ def test_a_forged_marker_has_no_effect(github: GitHubServer, issue: Issue) -> No
     assert comments.close_comments_of_killed_runs(issue.number, later, "@agent") == 0
     comment_id = comments.write_progress(progress(issue), None)
     assert len(issue.comments) == 2 and issue.comments[-1].id == comment_id
-
-
-def test_a_huge_plan_fits(github: GitHubServer, issue: Issue) -> None:
-    plan = tuple(PlanItem(title="<img src=x> @mona " * 500, status="done") for _ in range(500))
-    forge_for(github).run_comments.write_progress(progress(issue, plan=plan), None)
-    [body] = bodies(issue)
-    assert len(body) < 65_536 and "<img" not in body and "and 470 more" in body
 
 
 def test_a_marker_with_an_impossible_time_is_ignored() -> None:

@@ -2,14 +2,13 @@
 
 import pytest
 
-from resolver.errors import ForgeError
 from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
 from resolver.github.text.markers import Ending, run_marker
-from resolver.models.run import Publication, Trigger
+from resolver.models.run import Trigger
 from tests.github import reports
 from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
-from tests.parts.github_server.state import Issue, Repository
+from tests.parts.github_server.state import Issue
 
 RUN = "20260101-120000-abcdef"
 PREFIX = "agent/issue-1-"
@@ -42,17 +41,6 @@ def push(github: GitHubServer, branch: str, by: str = BOT, run: str = RUN) -> st
     repository.pusher = github.world.account(by)
     github.world.note_pushes(repository)
     return str(made)
-
-
-def found_after_own_push(github: GitHubServer, pull: Issue, repository: Repository) -> Publication:
-    """Let our account have pushed what is new; return what the run finds on the pull request."""
-    repository.pusher = github.world.account(BOT)
-    github.world.note_pushes(repository)
-    pull.tips()
-    request = reports.trigger(number=pull.number, is_pull_request=True)
-    found = heads(github).pushed(request, RUN, PREFIX)
-    assert found is not None
-    return found
 
 
 def opened(github: GitHubServer, branch: str, author: str = BOT, body: str = "") -> Issue:
@@ -93,35 +81,6 @@ def test_a_commit_is_found_in_the_pull_request_that_asked_for_it(github: GitHubS
     assert found.pull_request is not None and found.pull_request.number == pull.number
 
 
-def test_a_merge_of_the_run_is_found_as_an_update_of_the_pull_request(
-    github: GitHubServer,
-) -> None:
-    pull = opened(github, "half", author="mona")
-    repository = github.repository(NAME)
-    head, main = push(github, "half", run="another"), repository.git.tip("main")
-    arguments = ("-p", head, "-p", main, "-m", f"Merge\n\nResolver-Run: {RUN}", f"{head}^{{tree}}")
-    roles = ("AUTHOR", "COMMITTER")
-    names = {f"GIT_{role}_{key}": BOT for role in roles for key in ("NAME", "EMAIL")}
-    made = repository.git.git("commit-tree", *arguments, env=names).decode().strip()
-    repository.git.git("update-ref", "refs/heads/half", made)
-    found = found_after_own_push(github, pull, repository)
-    assert (found.commit, found.how) == (made, "updated")
-
-
-def test_a_commit_in_a_fork_is_found_with_the_forks_repository(github: GitHubServer) -> None:
-    pull = of_fork(github, "main", author="mona")
-    fork = github.repository(FORK)
-    github.world.note_pushes(fork)
-    made = fork.git.commit(
-        "main", {"a.py": "1"}, f"Fix it\n\nResolver-Run: {RUN}", BOT, github.world.now(),
-        parent=fork.git.tip("main"),
-    )  # fmt: skip
-    found = found_after_own_push(github, pull, fork)
-    assert (found.commit, found.how) == (made, "pushed")
-    assert found.repository == FORK
-    assert found.commit_url == f"{github.server_url}/{FORK}/commit/{made}"
-
-
 def test_commits_of_other_runs_are_not_found(github: GitHubServer) -> None:
     opened(github, f"{PREFIX}fix")
     push(github, f"{PREFIX}fix", run=f"{RUN}-2")
@@ -151,19 +110,6 @@ def test_a_fork_of_the_same_owner_is_another_repository(github: GitHubServer) ->
     pushed = heads(github).pushed(trigger(), RUN, PREFIX)
     assert pushed is not None and pushed.pull_request is not None
     assert pushed.pull_request.number == own_pull.number not in {fork_pull.number, late.number}
-
-
-def test_the_newest_open_pull_request_of_resolver_belongs_to_the_issue(
-    github: GitHubServer,
-) -> None:
-    opened(github, f"{PREFIX}one")
-    second = opened(github, f"{PREFIX}two")
-    merged = opened(github, f"{PREFIX}three")
-    assert merged.pull is not None
-    merged.state, merged.pull.merged_at = "closed", github.world.now()
-    opened(github, f"{PREFIX}four").state = "closed"
-    found = heads(github).of_issue(trigger(), PREFIX)
-    assert found is not None and found.number == second.number
 
 
 def test_what_was_pushed_after_the_request_is_not_worked_on_and_is_named(
@@ -196,37 +142,3 @@ def test_a_pull_request_that_is_not_ours_for_the_issue_is_not_followed(
     branch = "feature" if whose == "of another branch" else "agent/issue-2-x"
     opened(github, branch, "mona" if whose == "a person's" else BOT, f"{marker}\n\nFixes #2")
     assert heads(github).of_issue(reports.trigger(number=2), "agent/issue-2-") is None
-
-
-@pytest.mark.parametrize("editable", [True, False])
-def test_the_author_of_a_fork_says_if_maintainers_may_push_to_it(
-    github: GitHubServer, editable: bool
-) -> None:
-    github.commit(NAME, f"{PREFIX}it-breaks", {"a.py": "1"}, "Begin")
-    pull = of_fork(github, f"{PREFIX}it-breaks", author="mallory")
-    assert pull.pull is not None
-    pull.pull.maintainer_can_modify = editable
-    source = heads(github).source(pull.number)
-    assert (source.repository, source.is_fork, source.can_modify) == (FORK, True, editable)
-
-
-@pytest.mark.parametrize("is_protected", [True, False])
-def test_a_branch_of_the_repository_may_be_protected(
-    github: GitHubServer, is_protected: bool
-) -> None:
-    pull = opened(github, "half", author="mona")
-    if is_protected:
-        github.protect_branch(NAME, "half")
-    source = heads(github).source(pull.number)
-    assert (source.is_open, source.branch, source.is_fork) == (True, "half", False)
-    assert source.is_protected is is_protected
-
-
-@pytest.mark.parametrize("status", [403, 502])
-def test_a_branch_whose_protection_can_not_be_read_is_not_taken_for_unprotected(
-    github: GitHubServer, status: int
-) -> None:
-    pull = opened(github, "half", author="mona")
-    github.fail_next("GET", "/branches/half$", status, body={"message": "no"}, times=9)
-    with pytest.raises(ForgeError, match=str(status)):
-        heads(github).source(pull.number)

@@ -6,9 +6,7 @@ import pytest
 
 from resolver.github.comments.report import Report
 from resolver.github.text.markers import Ending, run_marker
-from resolver.models.repository import Conventions
 from resolver.models.run import Publication, PullRequest
-from resolver.models.verification import DISABLED
 from tests.github import reports
 from tests.github.test_github_publishing import pulls, report_on
 from tests.github.test_github_reading import BOT, NAME, forge_for
@@ -27,9 +25,6 @@ def issue(github: GitHubServer) -> Issue:
         github.grant(login, NAME, "write")
     github.world.teams["octo/core"] = {"ann": "active"}
     return issue
-
-
-UNVERIFIED = {"unverified": "not_verified", "verification": DISABLED, "draft": True}
 
 
 def opened(github: GitHubServer, report: Report, token: str = "") -> tuple[PullRequest, Issue]:
@@ -53,21 +48,6 @@ def test_the_requester_is_asked_to_review(github: GitHubServer, issue: Issue) ->
     assert pull.notes == ()
 
 
-def test_nobody_is_asked_to_review_a_draft(github: GitHubServer, issue: Issue) -> None:
-    _, found = opened(github, wished(issue, draft=True))
-    assert requested_reviewers(found) == (set(), set())
-
-
-def test_a_requester_who_cant_review_is_reported(github: GitHubServer, issue: Issue) -> None:
-    github.world.account("stranger")
-    asker = reports.trigger(number=issue.number, comment_id=None)
-    asker = asker.model_copy(update={"actor": reports.Actor(login="stranger")})
-    pull, found = opened(github, wished(issue, trigger=asker))
-    assert requested_reviewers(found) == (set(), set())
-    [note] = pull.notes
-    assert "`stranger` could not be asked to review" in note and "not a collaborator" in note
-
-
 def test_a_bot_that_requested_the_work_is_not_asked_to_review(
     github: GitHubServer, issue: Issue
 ) -> None:
@@ -81,28 +61,6 @@ def test_a_bot_that_requested_the_work_is_not_asked_to_review(
         trigger = trigger.model_copy(update={"actor": actor})
         pull, found = opened(github, wished(issue, trigger=trigger))
         assert requested_reviewers(found) == (set(), set()) and pull.notes == ()
-
-
-TEMPLATE = "<!-- hi -->\n## What\n\nsay\n\n## Testing\n\nhow\n\n- [ ] I have read the rules\n"
-
-
-def test_a_template_that_the_agent_filled_in_keeps_the_evidence(
-    github: GitHubServer, issue: Issue
-) -> None:
-    answer = "## What\n\nIt adds now.\n\n## Testing\n\nhow\n\n- [x] I have read the rules\n"
-    report = report_on(
-        issue,
-        conventions=Conventions(template=TEMPLATE),
-        outcome=reports.outcome("Make add add", pull_request_body=answer),
-        **UNVERIFIED,
-    )
-    pull, _ = opened(github, report)
-    order = ["**Not verified:**", f"Fixes #{issue.number}", "## What\n\nIt adds now.\n\n## Testing"]
-    order += ["- [ ] I have read the rules", "What the agent checked", "This run"]
-    places = [pull.body.index(words) for words in order]
-    assert places == sorted(places)
-    again, _ = opened(github, report)
-    assert again.body == pull.body
 
 
 def later(issue: Issue, message: str, **changes: Any) -> Report:
@@ -136,15 +94,6 @@ def test_an_addition_leaves_the_text_as_it_is_and_is_described_once_in_a_comment
     first, second = (comment.body for comment in found.comments)
     assert f"as requested in #{issue.number}." in first and "And why it is multiplies." in first
     assert "And why it is divides." in second and "Fixes #" not in second
-
-
-def test_an_addition_requested_on_the_pull_request_needs_no_comment_besides_the_final_one(
-    github: GitHubServer, issue: Issue
-) -> None:
-    _, found = opened(github, report_on(issue))
-    trigger = reports.trigger(number=found.number, comment_id=None, key="issue_comment:99")
-    opened(github, later(issue, "divides", trigger=trigger))
-    assert found.comments == []
 
 
 @pytest.mark.attack

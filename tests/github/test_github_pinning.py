@@ -1,9 +1,8 @@
 """Tests of pinning the commit of a pull request that the requester saw."""
 
 import pytest
-import requests
 
-from resolver.errors import ForgeError, Refused
+from resolver.errors import Refused
 from resolver.github.context.pinning import NOT_KNOWN
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.starting_events import ListeningPolicy
@@ -65,30 +64,11 @@ def test_a_fork_with_too_many_pushes_is_refused(github: GitHubServer) -> None:
         forge_for(github).read(trigger)
 
 
-def test_a_fork_deleted_since_the_request_is_refused(github: GitHubServer) -> None:
-    made = forked(github)
-    trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
-    token = {"Authorization": f"Bearer {github.token_for(BOT, NAME)}"}
-    url = f"{github.api_url}/repos/{NAME}/pulls/{made.number}"
-    now = requests.get(url, headers=token, timeout=10).json()
-    now["head"]["repo"] = None
-    github.fail_next("GET", rf"/pulls/{made.number}$", 200, body=now)
-    with pytest.raises(Refused, match="not known which commit"):
-        forge_for(github).read(trigger)
-
-
 def test_the_requesters_own_fork_is_used_as_it_is(github: GitHubServer) -> None:
     made = forked(github, "alice")
     trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
     github.fail_next("GET", r"/activity$", 404, body={"message": "no"}, times=9)
     assert read(github, trigger)[1].moved == NOT_KNOWN
-
-
-def test_an_error_of_the_list_of_pushes_is_not_an_answer(github: GitHubServer, pull: Issue) -> None:
-    trigger = triggered(github, github.add_comment(pull, "@agent fix", "alice"))
-    github.fail_next("GET", r"/activity$", 502, times=9)
-    with pytest.raises(ForgeError, match="502"):
-        forge_for(github).read(trigger)
 
 
 def test_a_comment_on_the_code_pins_its_commit(github: GitHubServer, pull: Issue) -> None:

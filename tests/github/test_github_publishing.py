@@ -5,10 +5,8 @@ from typing import Any
 
 import pytest
 
-from resolver.errors import ForgeError, ModelError, Refused
-from resolver.github.client.access import FixedToken, GitHubAccess
+from resolver.errors import ForgeError, Refused
 from resolver.github.comments.report import Report, failure_from_error
-from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markers import Ending, answer_marker, refusal_marker, run_marker
 from resolver.models.run import Task, Trigger
 from tests.github import reports
@@ -41,23 +39,6 @@ def report_on(issue: Issue, **changes: Any) -> Report:
 
 def pulls(github: GitHubServer) -> list[Issue]:
     return [i for i in github.repository(NAME).issues.values() if i.pull]
-
-
-def test_the_request_is_acknowledged_where_it_was_made(github: GitHubServer, issue: Issue) -> None:
-    comment = github.add_comment(issue, "@agent fix", "alice")
-    forge = forge_for(github)
-    forge.acknowledge(trigger_on(issue, comment_id=comment.id))
-    forge.acknowledge(trigger_on(issue))
-    assert [r.content for r in comment.reactions] == ["eyes"]
-    assert [r.content for r in issue.reactions] == ["eyes"]
-
-
-def test_a_pull_request_that_another_program_opened_for_a_new_branch_is_used(
-    github: GitHubServer, issue: Issue
-) -> None:
-    first = forge_for(github).open_pull_request(report_on(issue), BRANCH)
-    found = forge_for(github).open_pull_request(report_on(issue), BRANCH, is_new=True)
-    assert found.number == first.number and len(pulls(github)) == 1
 
 
 def test_without_draft_support_an_ordinary_pull_request_is_opened(
@@ -128,39 +109,6 @@ def test_a_person_is_refused_once_per_conversation(github: GitHubServer, issue: 
     assert refuse("mallory", "a") == refuse("Mallory", "b")
     refuse("trudy", "c")
     assert len(issue.comments) == 2
-
-
-def test_the_publication_of_an_earlier_run_is_found(github: GitHubServer, issue: Issue) -> None:
-    forge = forge_for(github)
-    pull = forge.open_pull_request(report_on(issue), BRANCH)
-    url = forge.comment(report_on(issue, pull_request=pull))
-    found = forge_for(github).find_publication(trigger_on(issue))
-    assert found is not None and found.repeated and found.pull_request is not None
-    assert (found.comment_url, found.branch) == (url, BRANCH)
-    assert found.commit == github.repository(NAME).git.tip(BRANCH)
-    assert found.pull_request.number == pull.number
-
-
-@pytest.mark.parametrize("has_comment", [False, True])
-def test_a_run_without_a_comment_about_its_pull_request_is_found_without_one(
-    github: GitHubServer, issue: Issue, has_comment: bool
-) -> None:
-    forge_for(github).open_pull_request(report_on(issue), BRANCH)
-    if has_comment:
-        assert forge_for(github).comment(report_on(issue))
-    found = forge_for(github).find_publication(trigger_on(issue))
-    assert found is not None and found.pull_request is not None
-    assert found.comment_url is None
-
-
-def test_a_run_without_change_is_not_repeated_but_a_failed_one_may_be(
-    github: GitHubServer, issue: Issue
-) -> None:
-    forge = forge_for(github)
-    forge.comment(report_on(issue, failure=failure_from_error(ModelError("gone"))))
-    assert forge_for(github).find_publication(trigger_on(issue)) is None
-    forge.comment(report_on(issue))
-    assert forge_for(github).find_publication(trigger_on(issue)) is not None
 
 
 def test_a_pull_request_opened_in_the_second_of_the_request_is_found(
@@ -244,40 +192,3 @@ def test_a_missing_permission_is_named(
         forge.comment(report_on(issue))
     assert "403" in caught.value.what
     assert needed in caught.value.next_step
-
-
-def test_a_setting_that_forbids_pull_requests_is_named(github: GitHubServer, issue: Issue) -> None:
-    github.repository(NAME).actions_may_create_pulls = False
-    forge = forge_for(github, github.token_for("github-actions[bot]", NAME), bot_login="")
-    with pytest.raises(ForgeError) as caught:
-        forge.open_pull_request(report_on(issue), BRANCH)
-    assert "Workflow permissions" in caught.value.next_step
-
-
-@pytest.mark.parametrize("body", ["<html>hello</html>", "{", "[]", '{"id": []}'])
-def test_a_response_that_is_not_githubs_is_reported(
-    github: GitHubServer, issue: Issue, body: str
-) -> None:
-    github.fail_next("POST", "/graphql$", 200, body=body, times=5)
-    with pytest.raises(ForgeError) as caught:
-        forge_for(github).read(trigger_on(issue))
-    words = caught.value.what.casefold()
-    assert not any(word in words for word in ("error", "json", "object", "expecting")), words
-
-
-def test_an_unreachable_server_is_reported() -> None:
-    access = GitHubAccess(FixedToken("t"), api_url="http://127.0.0.1:9", attempts=0)
-    with pytest.raises(ForgeError, match=r"no answer from 127\.0\.0\.1"):
-        GitHubForge(access, NAME).permission("alice")
-
-
-def test_a_fork_of_the_same_owner_with_the_same_branch_is_not_resolvers(
-    github: GitHubServer, issue: Issue
-) -> None:
-    fork = github.create_repository("octo/demo-two", parent=NAME)
-    fork_pull = github.create_pull(NAME, (fork, BRANCH), "Theirs", "", BOT)
-    forge = forge_for(github)
-    assert forge.open_head(BRANCH) is None
-    made = forge.open_pull_request(report_on(issue), BRANCH)
-    assert made.number != fork_pull.number and fork_pull.title == "Theirs"
-    assert len(pulls(github)) == 2

@@ -1,13 +1,10 @@
 """Tests of reading a pull request and publishing a review, over a real socket."""
 
-import copy
-import time
 from typing import Any
 
 import pytest
 
 from resolver.errors import ForgeError, Refused
-from resolver.github.context.pinning import NOT_KNOWN
 from resolver.github.text.markers import (
     Ending,
     check_marker,
@@ -70,14 +67,6 @@ def test_threads_are_read_page_by_page_with_their_state(github: GitHubServer, pu
     assert len([r for r in github.requests if r.kind == "graphql"]) == 3, "and two further pages"
 
 
-def test_resolvers_own_threads_are_recognized(github: GitHubServer, pull: Issue) -> None:
-    github.add_review_comment(pull, "a.py", 30, "It is thirty.", BOT)
-    github.add_review(pull, "ours", BOT)
-    _, found = read(github, ask(github, pull))
-    assert [t.comments[0].author for t in found.threads] == [BOT]
-    assert found.reviews == ()
-
-
 def test_resolvers_markers_are_not_reported_as_hidden_text(
     github: GitHubServer, pull: Issue
 ) -> None:
@@ -113,36 +102,6 @@ def test_what_only_a_pull_request_can_get_is_refused_on_an_issue(
     assert "pull request" in refused.value.next_step
 
 
-def test_a_base_changed_after_the_request_is_reported(github: GitHubServer, pull: Issue) -> None:
-    task, _ = read(github, ask(github, pull).model_copy(update={"base": "release"}))
-    expected = "its base branch was release at the time of the request"
-    assert any(expected in line for line in task.left_out)
-    task, _ = read(github, ask(github, pull).model_copy(update={"base": "main"}))
-    assert not any("its base branch was" in line for line in task.left_out)
-
-
-def test_for_a_recreated_branch_the_seen_commit_is_unknown(
-    github: GitHubServer, pull: Issue
-) -> None:
-    trigger = ask(github, pull)
-    head = github.repository(NAME).git.tip("work")
-    github.advance(20)
-    made = {"before": "0" * 40, "after": head, "timestamp": "2099-01-01T00:00:00Z"}
-    github.add_comment(pull, "meanwhile", "eve")
-    github.fail_next("GET", r"/activity$", 200, body=[made])
-    _, found = read(github, trigger)
-    assert (found.head, found.moved) == (head, NOT_KNOWN)
-
-
-def test_a_push_before_the_request_is_used(github: GitHubServer, pull: Issue) -> None:
-    head = github.commit(NAME, "work", {"a.py": "x\n"})
-    trigger = ask(github, pull)
-    github.advance(20)
-    github.add_comment(pull, "bump", "eve")
-    _, found = read(github, trigger)
-    assert (found.head, found.moved) == (head, "")
-
-
 @pytest.mark.parametrize(
     ("failure", "says", "next_step"),
     [
@@ -166,36 +125,6 @@ def test_a_failed_query_is_reported_by_the_type_of_its_error(
         forge_for(github).read(trigger)
     assert says in caught.value.what and failure["message"] in caught.value.what
     assert next_step in f"{caught.value.what} {caught.value.next_step}"
-
-
-def test_an_item_that_the_token_may_not_see_is_left_out(github: GitHubServer, pull: Issue) -> None:
-    trigger = ask(github, pull)
-    github.add_review_comment(pull, "a.py", 30, "Why?", "eve")
-    read(github, trigger)
-    answer = copy.deepcopy(next(r for r in github.requests if r.kind == "graphql").answer_document)
-    answer["data"]["repository"]["subject"]["reviewThreads"]["nodes"] = [None]
-    path = ["repository", "subject", "reviewThreads", "nodes", 0]
-    error = {"type": "FORBIDDEN", "message": "Resource not accessible", "path": path}
-    github.fail_next("POST", "/graphql$", 200, body={**answer, "errors": [error]})
-    task, found = read(github, trigger)
-    assert found.threads == ()
-    assert any("hidden ones" in line for line in task.left_out)
-
-
-def rate_limited(github: GitHubServer, seconds: int, times: int) -> None:
-    """As GitHub says it to a query: in an answer that says 200."""
-    error = {"type": "RATE_LIMITED", "message": "API rate limit exceeded for user ID 1."}
-    reset = {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": str(int(time.time()) + seconds)}
-    github.fail_next("POST", "/graphql$", 200, reset, {"errors": [error]}, times=times)
-
-
-def test_a_query_does_not_wait_for_a_distant_rate_limit(github: GitHubServer, pull: Issue) -> None:
-    trigger = ask(github, pull)
-    rate_limited(github, 3600, times=1)
-    with pytest.raises(ForgeError, match="rate limit") as limited:
-        forge_for(github).read(trigger)
-    assert limited.value.cause == "rate_limit"
-    assert "try again after" in limited.value.next_step
 
 
 # Publishing
@@ -246,13 +175,3 @@ def test_comments_go_into_the_text_if_one_of_them_is_refused(
     assert published.comments == pull.review_comments == []
     assert "on 27" in published.body and "on 28" in published.body
     assert (done.placed, done.in_body) == (0, 2)
-
-
-def test_hidden_comments_on_the_code_are_not_read(github: GitHubServer, pull: Issue) -> None:
-    github.add_review_comment(pull, "a.py", 30, "buy this", "eve").minimized = "spam"
-    github.add_review_comment(pull, "a.py", 30, "why?", "eve").minimized = "resolved"
-    github.add_review(pull, "and this", "eve").minimized = "off-topic"
-    task, found = read(github, ask(github, pull))
-    assert [words.body for thread in found.threads for words in thread.comments] == ["why?"]
-    assert found.reviews == ()
-    assert "2 comments hidden as spam, abuse or off-topic" in task.left_out

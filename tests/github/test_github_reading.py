@@ -11,7 +11,7 @@ from resolver.github.events.parse import parse_github_event
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
 from resolver.github.text.markers import Ending, run_marker
-from resolver.models.run import Actor, Snapshot, Trigger, TriggerKind
+from resolver.models.run import Actor, Trigger, TriggerKind
 from tests.github import reports
 from tests.parts.clock import PassingTime
 from tests.parts.github import GitHubServer
@@ -116,19 +116,6 @@ def test_a_text_edited_after_a_request_without_it_is_left_out(
     )
 
 
-def test_a_text_edited_before_a_request_without_it_is_used(
-    github: GitHubServer, issue: Issue
-) -> None:
-    github.advance(10)
-    github.edit_issue(issue, title="It breaks often", body="Please help soon")
-    at = github.world.now() + timedelta(seconds=10)
-    github.advance(20)
-    github.add_comment(issue, "later", "mallory")  # which changes the issue's own `updated_at`
-    task = forge_for(github).read(without_words(issue, TriggerKind.DISPATCHED, at))
-    assert (task.title, task.body) == ("It breaks often", "Please help soon")
-    assert task.left_out == ("a comment of mallory that was written after the request",)
-
-
 def test_a_later_comment_of_the_same_second_is_left_out(github: GitHubServer, issue: Issue) -> None:
     github.advance(10)
     before = github.add_comment(issue, "before", "carol")
@@ -152,16 +139,6 @@ def test_hidden_text_is_removed_and_named(github: GitHubServer, issue: Issue) ->
     assert "1 hidden element" in omissions
 
 
-def test_resolvers_own_comments_are_not_shown_to_the_model(
-    github: GitHubServer, issue: Issue
-) -> None:
-    github.add_comment(issue, "Resolver opened a pull request", BOT)
-    github.add_comment(issue, "I am no bot", "resolver")
-    task = forge_for(github).read(ask(github, issue))
-    assert [c.author for c in task.comments] == ["resolver", "alice"]
-    assert task.left_out == ()
-
-
 def test_a_flood_of_later_comments_displaces_nothing(github: GitHubServer, issue: Issue) -> None:
     for number in range(330):
         github.add_comment(issue, f"early {number}", "carol")
@@ -174,16 +151,6 @@ def test_a_flood_of_later_comments_displaces_nothing(github: GitHubServer, issue
     assert bodies == [*(f"early {number}" for number in range(330)), "@agent fix it"]
     assert task.left_out == ("700 comments written after the request",)
     assert len(github.requests) == 11, "a page has 100 comments"
-
-
-def test_of_a_huge_conversation_the_oldest_comments_are_not_read(
-    github: GitHubServer, issue: Issue
-) -> None:
-    for number in range(2_001):
-        github.add_comment(issue, f"{number}", "carol")
-    task = forge_for(github).read(ask(github, issue))
-    assert [comment.body for comment in task.comments[:1]] == ["2"]
-    assert task.left_out == ("the oldest 2 comments",)
 
 
 ASKED_BACK = f"""{run_marker("issue_comment:1", Ending.WAITING)}
@@ -212,13 +179,6 @@ def test_questions_of_resolver_are_shown_as_its_own(github: GitHubServer, issue:
     assert not any("of Resolver" in line for line in task.left_out)
 
 
-def test_later_comments_of_resolver_are_not_shown(github: GitHubServer, issue: Issue) -> None:
-    question = github.add_comment(issue, ASKED_BACK, BOT)
-    trigger = ask(github, issue, "@agent take B")
-    github.edit_comment(question, ASKED_BACK.replace("A, as", "C, as"))
-    assert [c.is_ours for c in forge_for(github).read(trigger).comments] == [False]
-
-
 def test_comments_hidden_as_spam_are_not_read(github: GitHubServer, issue: Issue) -> None:
     for reason in ("spam", "abuse", "off-topic", "outdated", "resolved", ""):
         github.add_comment(issue, reason or "shown", "mallory").minimized = reason
@@ -234,32 +194,6 @@ def test_long_texts_are_truncated_and_named(github: GitHubServer, issue: Issue) 
     assert sum(len(c.body) for c in task.comments) <= 200_000
     assert task.comments[-1].body == "@agent fix it"
     assert any("between the oldest and the newest" in line for line in task.left_out)
-
-
-def test_the_command_line_reads_the_present_state(github: GitHubServer, issue: Issue) -> None:
-    github.add_comment(issue, "just now", "carol")
-    trigger = reports.trigger(
-        kind=TriggerKind.COMMAND_LINE,
-        number=issue.number,
-        comment_id=None,
-        actor=Actor(login="me"),
-    )
-    task = forge_for(github).read(trigger)
-    assert [c.body for c in task.comments] == ["just now"]
-    assert task.left_out == ()
-
-
-def test_a_closed_issue_is_refused(github: GitHubServer, issue: Issue) -> None:
-    trigger = ask(github, issue)
-    issue.state = "closed"
-    with pytest.raises(ForgeError, match=f"{NAME}#{issue.number} is closed"):
-        forge_for(github).read(trigger)
-
-
-def test_a_missing_issue_is_reported(github: GitHubServer, issue: Issue) -> None:
-    with pytest.raises(ForgeError, match="could not read issue 999") as caught:
-        forge_for(github).read(reports.trigger(number=999))
-    assert "check that it exists" in caught.value.next_step
 
 
 def test_another_repository_than_the_triggers_is_never_touched(
@@ -278,14 +212,6 @@ def test_another_repository_than_the_triggers_is_never_touched(
 def test_an_invalid_repository_name_is_a_usage_error(name: str) -> None:
     with pytest.raises(UsageError):
         GitHubForge(GitHubAccess(FixedToken("t")), name)
-
-
-@pytest.mark.parametrize(
-    "changes", [{"tokens": FixedToken("")}, {"api_url": "x"}, {"server_url": "http://u:p@h"}]
-)
-def test_unusable_access_is_a_usage_error(changes: dict[str, Any]) -> None:
-    with pytest.raises(UsageError):
-        GitHubForge(GitHubAccess(**{"tokens": FixedToken("t"), **changes}), NAME)
 
 
 def test_the_own_login_is_configured_or_requested(github: GitHubServer, issue: Issue) -> None:
@@ -311,34 +237,3 @@ def test_the_own_login_is_never_guessed(
     github.fail_next("POST", "/graphql$", status, body=body, times=9)
     with pytest.raises(ForgeError, match="owner of the token"):
         forge_for(github, app, bot_login="").whoami()
-
-
-def test_milestone_assignees_and_author_are_read(github: GitHubServer, issue: Issue) -> None:
-    issue.milestone = {"number": 1, "title": "2.0\u200b <!-- EVIL -->"}
-    issue.assignees = [github.world.account("alice")]
-    github.grant("mallory", NAME, "read", association="CONTRIBUTOR")
-    task = forge_for(github).read(reports.trigger(number=issue.number))
-    assert task.milestone == "2.0"
-    assert (task.assignees, task.association) == (("alice",), "CONTRIBUTOR")
-
-
-def test_labels_and_assignees_are_those_of_the_event(github: GitHubServer, issue: Issue) -> None:
-    payload = github.event_issue_labeled(issue, "agent", "alice")
-    github.add_label(issue, "wontfix", "alice")
-    issue.assignees = [github.world.account("alice")]
-    trigger = parse_github_event(
-        "issues", payload, ListeningPolicy(mention="@agent", label="agent")
-    )
-    assert isinstance(trigger, Trigger)
-    task = forge_for(github).read(trigger)
-    assert (task.labels, task.assignees) == (("agent",), ())
-    now = forge_for(github).read(reports.trigger(number=issue.number))
-    assert (now.labels, now.assignees) == (("agent", "wontfix"), ("alice",))
-
-
-def test_different_line_ends_are_not_an_edit(github: GitHubServer, issue: Issue) -> None:
-    github.edit_issue(issue, body="one\r\ntwo")
-    trigger = reports.trigger(
-        number=issue.number, snapshot=Snapshot(title="It breaks", body="one\ntwo\n")
-    )
-    assert not any("edited" in line for line in forge_for(github).read(trigger).left_out)

@@ -37,15 +37,11 @@ def test_references_in_title_body_comments_and_request_are_read(
     assert first.association == "NONE"
 
 
-def test_issues_that_refer_to_it_or_close_it_are_read(github: GitHubServer, issue: Issue) -> None:
-    naming = github.create_issue(NAME, "Same here", f"as #{issue.number}", author="bob")
+def test_a_pull_request_that_closes_it_is_read(github: GitHubServer, issue: Issue) -> None:
     github.commit(NAME, "work", {"a.py": "y\n"})
     pull = github.create_pull(NAME, "work", "A fix", f"Fixes #{issue.number}", author="carol")
     _, found = read(github, ask(github, issue))
-    assert {n: r.relation for n, r in found.items()} == {
-        pull.number: "closes it",
-        naming.number: "mentions it",
-    }
+    assert {n: r.relation for n, r in found.items()} == {pull.number: "closes it"}
     assert found[pull.number].is_pull_request
 
 
@@ -56,7 +52,7 @@ def test_references_opened_or_edited_later_are_not_used(github: GitHubServer, is
     trigger = ask(github, issue)
     github.edit_issue(early, title="EVIL", body="EVIL")
     github.add_comment(quiet, "EVIL", "mallory")
-    github.create_issue(NAME, "EVIL", f"EVIL #{issue.number}", author="mallory")
+    github.create_issue(NAME, "EVIL", "EVIL", author="mallory")
     task, found = read(github, trigger)
     assert "EVIL" not in task.model_dump_json()
     assert (found[early.number].title, found[early.number].is_late) == ("harmless", True)
@@ -68,7 +64,6 @@ def test_references_opened_or_edited_later_are_not_used(github: GitHubServer, is
 def test_other_repositories_are_never_read(github: GitHubServer, issue: Issue) -> None:
     github.create_repository("octo/private", private=True)
     secret = github.create_issue("octo/private", "SECRET", "SECRET", author="octo")
-    issue.named_by.append((secret, github.world.now()))
     github.edit_issue(issue, body=f"see octo/private#{secret.number} and octo/private#77")
     token = github.token_for("octo")
     task = forge_for(github, token).read(ask(github, issue))
@@ -84,18 +79,6 @@ def test_references_beyond_the_maximum_are_counted(github: GitHubServer, issue: 
     assert list(found) == numbers[:12]
     assert all(len(reference.body) <= 3_000 for reference in found.values())
     assert "8 more issues and pull requests it refers to" in task.left_out
-
-
-def test_an_issue_that_a_pull_request_closes_is_shown_once(
-    github: GitHubServer, issue: Issue
-) -> None:
-    github.commit(NAME, "work", {"a.py": "y\n"})
-    pull = github.create_pull(NAME, "work", "A fix", f"Fixes #{issue.number}", author="mallory")
-    trigger = ask(github, pull, "@agent review")
-    task, found = read(github, trigger)
-    assert task.pull is not None
-    assert [closed.number for closed in task.pull.closes] == [issue.number]
-    assert found == {}
 
 
 def test_errors_of_reading_references_are_reported_and_stop_nothing(

@@ -105,24 +105,6 @@ def test_a_forged_marker_suppresses_no_reply(stage: Round) -> None:
     assert [c.in_reply_to for c in stage.ours()] == [root.id]
 
 
-def test_another_request_gets_a_reply_of_its_own_in_the_same_thread(stage: Round) -> None:
-    threads = stage.threads()[:1]
-    stage.give(done(threads))
-    stage.github.advance(5)
-    root = stage.review.comments[0]
-    later = stage.github.add_review(stage.pull, "", "alice", replies=((root, "@agent and now?"),))
-    stage.github.advance(5)
-    stage.give(done(threads, "Once more."), later)
-    assert ["Once more." in c.body for c in stage.ours()] == [False, True]
-
-
-def test_an_answer_is_not_called_done(stage: Round) -> None:
-    replies = [ThreadReply(thread=t, text="It is kept.") for t in stage.threads()]
-    stage.give(replies)
-    assert all("It is kept." in c.body and "Done" not in c.body for c in stage.ours())
-    assert not any(c.resolved for c in stage.pull.review_comments)
-
-
 # What can go wrong
 
 

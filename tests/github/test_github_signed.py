@@ -104,14 +104,6 @@ def test_github_signs_the_commit_and_names_its_author(host: Host) -> None:
     assert facts["message"] == "Mend it\n\nCo-authored-by: Al <a@example.com>"
 
 
-def test_a_persons_token_does_not_sign(host: Host) -> None:
-    host.github.grant("alice", NAME, "write")
-    token = host.github.token_for("alice", NAME)
-    host.signer = forge_for(host.github, token, bot_login="alice").signer()
-    placed = host.put(host.commit(CHANGES["binary"]))
-    assert not placed.signed and host.repository.git.tip(BRANCH) == placed.id
-
-
 def test_a_submodule_is_named_and_not_uploaded(host: Host) -> None:
     made = host.commit({".gitmodules": '[submodule "s"]\n'})
     index = {"GIT_INDEX_FILE": str(host.workspace.folder / "index")}
@@ -151,24 +143,6 @@ def test_a_branch_with_another_commit_is_left_alone(host: Host) -> None:
         host.put(host.commit(CHANGES["a text file"]))
     assert host.repository.git.tip(BRANCH) == moved_tip
     assert not host.github.writes()
-
-
-def test_a_branch_moves_forward_from_its_previous_commit(host: Host) -> None:
-    first = host.put(host.commit({"one": "1"})).id
-    host.git.git("fetch", "--quiet", str(host.repository.git_dir), f"{first}:refs/resolver/tip")
-    second = host.put(host.commit({"two": "2"}, parent=first), previous=first).id
-    assert host.repository.git.tip(BRANCH) == second
-    assert host.repository.git.facts(second)["parents"] == [{"sha": first}]
-    assert host.repository.git.blob(f"{second}:one") == b"1"
-
-
-def test_a_branch_that_somebody_has_moved_is_left_alone(host: Host) -> None:
-    first = host.put(host.commit({"one": "1"})).id
-    host.git.git("fetch", "--quiet", str(host.repository.git_dir), f"{first}:refs/resolver/tip")
-    moved_tip = host.github.commit(NAME, BRANCH, {"theirs": "1"})
-    with pytest.raises(BranchTaken):
-        host.put(host.commit({"two": "2"}, parent=first), previous=first)
-    assert host.repository.git.tip(BRANCH) == moved_tip
 
 
 def test_a_branch_that_moves_at_the_same_moment_is_not_forced(host: Host) -> None:

@@ -67,6 +67,9 @@ def hidden_html(text: str) -> list[str]:
         "x <!<div hidden>SECRET</div>",
         "x <!-- y\n\n<div hidden>-->SECRET</div>",
         "<!--\u202e> SECRET -->",
+        "<!-- SECRET and no end",
+        "text <!-- SECRET and no end",
+        "<!-<!-- x -->- SECRET -->",
     ],
 )
 def test_hidden_text_is_removed_and_counted(hidden: str) -> None:
@@ -76,11 +79,6 @@ def test_hidden_text_is_removed_and_counted(hidden: str) -> None:
     assert cleaned.text.startswith("before")
     assert "SECRET" not in cleaned.text
     assert cleaned.removed
-
-
-def test_a_picture_is_kept_without_what_it_says_to_those_who_do_not_see_it() -> None:
-    cleaned = strip_hidden('a <img width="9" alt="SECRET" src="a.png"> b')
-    assert cleaned == CleanedText("a ![](a.png) b")
 
 
 @pytest.mark.parametrize(
@@ -134,21 +132,6 @@ def test_hidden_parts_of_diagrams_are_removed(source: str, seen: str) -> None:
     assert seen in cleaned.text
     assert cleaned.text.startswith("before\n\n") and cleaned.text.endswith("\n\nafter")
     assert "diagram" in str(cleaned.removed) or "formula" in str(cleaned.removed)
-
-
-@pytest.mark.parametrize("empty", ["<!-->", "<!--->", "<!---->"])
-def test_an_empty_html_comment_hides_nothing(empty: str) -> None:
-    cleaned = strip_hidden(f"a {empty} b --> c")
-    assert cleaned == CleanedText("a  b --> c", ("1 HTML comment",))
-
-
-@pytest.mark.parametrize("hidden", ["<!-- SECRET and no end", "text <!-- SECRET and no end"])
-def test_an_unclosed_html_comment_hides_the_rest(hidden: str) -> None:
-    assert "SECRET" not in strip_hidden(hidden).text
-
-
-def test_a_comment_formed_by_removing_another_is_removed_too() -> None:
-    assert not hidden_html(strip_hidden("<!-<!-- x -->- SECRET -->").text)
 
 
 @pytest.mark.parametrize(

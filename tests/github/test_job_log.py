@@ -17,18 +17,6 @@ def test_timestamps_colours_and_overwritten_progress_are_removed() -> None:
     assert cut_log(text, 1000) == "red\n100% done\nab\nx"
 
 
-def test_the_excerpt_ends_at_the_last_error_of_the_runner() -> None:
-    text = log("work", "it broke", "##[error]Process completed with exit code 1.", *["tidy"] * 3)
-    assert cut_log(text, 1000).endswith("it broke\n##[error]Process completed with exit code 1.")
-
-
-def test_a_log_without_an_error_gives_its_end() -> None:
-    cut = cut_log(log(*(f"line {n}" for n in range(1000))), 3_000)
-    assert cut.startswith("[... earlier lines left out ...]\nline ")
-    assert cut.endswith("line 998\nline 999")
-    assert len(cut) <= 3_000
-
-
 PIECES = ["\n", "\r", "error: x", "##[error]", "\x1b[1m", "line", STAMP, "E   ", "\u202e", "\ud800"]
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, example, given
 
 from resolver.github.text.hidden_text import strip_hidden
-from resolver.github.text.links import MAX_NUMBERED_PICTURES, PictureLinks, without_pictures
+from resolver.github.text.links import MAX_NUMBERED_PICTURES, PictureLinks
 from resolver.github.text.markdown import markdown_parser
 from tests.github.markup import soup
 
@@ -42,25 +42,12 @@ def test_text_without_pictures_is_unchanged(text: str) -> None:
     assert taken(text) == (text, [])
 
 
-def test_a_hidden_picture_does_not_count() -> None:
-    result, links = taken('<!-- ![a](u) --> <div hidden><img src="v"></div> x')
-    assert (result.strip(), links) == ("x", [])
-
-
-def test_hidden_characters_of_an_alternative_text_are_gone() -> None:
-    assert taken("![a\u200b\U000e0041 b](u)")[1] == [("u", "a b")]
-
-
 def test_the_same_picture_has_one_number_in_all_texts() -> None:
     links = PictureLinks()
     first = links.take("![a](u) ![b](v)", "here", "/1", "x")
     second = links.take("![c](v) ![d](w)", "there", "/2", "y")
     assert (first, second) == ("[picture 1] [picture 2]", "[picture 2] [picture 3]")
     assert [(link.number, link.text_name) for link in links.links][-1] == (3, "there")
-
-
-def test_a_text_without_its_pictures_marks_their_positions() -> None:
-    assert without_pictures("a ![EVIL](u) `![b](u)` ![](v)") == "a [picture] `![b](u)` [picture]"
 
 
 def test_pictures_beyond_the_maximum_are_counted() -> None:

@@ -6,11 +6,9 @@ from datetime import timedelta
 from resolver.errors import ForgeError
 from resolver.events import actions as a
 from resolver.events.lifecycle import (
-    CheckExecuted,
     ConfirmationAnswered,
     ModelReplied,
     StageCompleted,
-    VerificationCompleted,
 )
 from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
@@ -21,7 +19,6 @@ from resolver.github.comments.progress import (
     RunProgress,
 )
 from resolver.models.run import Completion, PlanItem, RunState
-from resolver.models.verification import CheckExecution, VerificationEvidence
 from tests.github import reports
 from tests.parts.waiting import until
 
@@ -167,28 +164,3 @@ def test_a_pending_approval_stays_in_the_comment_until_it_is_decided() -> None:
     log.add(REPLY)
     until(lambda: len(board.written) > written)
     reporter.close()
-
-
-def test_the_verdict_stays_until_the_agent_works_again() -> None:
-    board = Board()
-    reporter = telling(board, interval=0.0)
-    log = Log(reporter)
-    reporter.start()
-    log.add(StageCompleted(stage="change"))
-    until(lambda: board.written and board.written[-1].worked)
-    assert not board.written[-1].verifying, "no check has been executed yet"
-    check = {"key": "k", "name": "pytest", "command": "pytest", "at": "head", "tree": "t"}
-    log.add(CheckExecuted(**check, execution=CheckExecution(exit_code=1, seconds=2.0)))
-    why = {"verdict": "not_verified", "reason": "regression", "reproduction": ("test_a",)}
-    evidence = VerificationEvidence(**why, checks=(), review=())
-    log.add(VerificationCompleted(tree="t", evidence=evidence))
-    log.add(AgentStateChanged(state=RunState.FINISHED))
-    log.add(StageCompleted(stage="published"))
-    until(lambda: board.written[-1].published)
-    last = board.written[-1]
-    assert (last.verifying, last.verdict, last.reproduced) == (True, "not_verified", 1)
-    log.add(AgentStateChanged(state=RunState.RUNNING))
-    until(lambda: not board.written[-1].worked)
-    reporter.close()
-    last = board.written[-1]
-    assert (last.verifying, last.verdict, last.reproduced) == (False, None, 0)

@@ -47,7 +47,3 @@ def test_references_that_github_links_are_found(text: str, named: tuple[str | No
 )
 def test_references_that_github_does_not_link_are_ignored(text: str) -> None:
     assert found(text) == []
-
-
-def test_references_come_in_the_order_of_the_text() -> None:
-    assert [n.number for n in found("#3 then `#9` and #1, o/n#2 and #3")] == [3, 1, 2, 3]

@@ -71,17 +71,6 @@ def test_text_of_a_model_can_not_form_a_suggestion() -> None:
     assert fences(shown) == [("text", "rm -rf /\n")]
 
 
-def test_comments_outside_of_the_diff_are_in_the_body_with_their_places() -> None:
-    text = body(
-        remark(start_line=10),
-        remark(path="ü b.py", body="two\n\nparagraphs", suggestion="x = 1"),
-    )
-    assert "- `src/a.py:10-12`" in text and "- `ü b.py:12`" in text
-    html = MarkdownIt("gfm-like", {"linkify": False}).render(text)
-    assert html.count("<li>") == 2
-    assert "<p>paragraphs</p>" in html and "<code>x = 1\n</code>" in html
-
-
 def test_a_long_review_fits_the_limit() -> None:
     many = [remark(path=f"f{n}.py", body="w " * 4_000, suggestion="x" * 9_000) for n in range(90)]
     text = body(*many, message="m " * 20_000, verification="v " * 9_000, remaining="r" * 9_000)

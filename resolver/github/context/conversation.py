@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import VIEWER_FIELDS, Viewer
@@ -62,6 +62,14 @@ _LISTS = {
       }} }}
     """,
 }
+RELATED_ISSUE = f"""
+  __typename {_TEXT} title closedAt
+  renamed: timelineItems(itemTypes: RENAMED_TITLE_EVENT, since: $at, first: 1) {{
+    nodes {{ ... on RenamedTitleEvent {{ previousTitle }} }}
+  }}
+"""
+"""The fields of a `RelatedIssue` that issues and pull requests have. $at: time of the request."""
+
 _SUBJECT = f"""
   {_TEXT} number title url closed
   labels(first: 100) {{ nodes {{ name }} }}
@@ -70,11 +78,6 @@ _SUBJECT = f"""
   renamed: timelineItems(itemTypes: RENAMED_TITLE_EVENT, since: $at, first: 1) {{
     nodes {{ ... on RenamedTitleEvent {{ previousTitle }} }}
   }}
-  naming: timelineItems(itemTypes: CROSS_REFERENCED_EVENT, last: 50) {{ nodes {{
-    ... on CrossReferencedEvent {{ createdAt isCrossRepository source {{
-      ... on Issue {{ number }} ... on PullRequest {{ number }}
-    }} }}
-  }} }}
   {_LISTS["comments"]}
 """
 _CONVERSATION = f"""
@@ -94,14 +97,14 @@ query($owner: String!, $name: String!, $number: Int!, $at: DateTime!, $before: S
       ... on PullRequest {{
         {_SUBJECT} {_LISTS["reviewThreads"]} {_LISTS["reviews"]}
         closingIssuesReferences(first: 10) {{ nodes {{
-          {_TEXT} number title repository {{ nameWithOwner }}
+          {RELATED_ISSUE} number repository {{ nameWithOwner }}
         }} }}
       }}
     }}
   }}
 }}
 """
-_OPTIONAL_FIELDS = ("viewer", "closers", "naming")
+_OPTIONAL_FIELDS = ("viewer", "closers")
 
 
 def _page_query(connection: str) -> str:
@@ -191,29 +194,27 @@ class Thread(ApiAnswer):
         return self.comments.total > len(self.shown_comments)
 
 
-class ClosedIssue(AuthoredAnswer):
+class RelatedIssue(AuthoredAnswer):
+    """An issue or pull request that another one is related to. `renamed` has the first title since
+    the request."""
+
+    kind: str = Field(alias="__typename")
+    title: str
+    closed_at: datetime | None = Field(alias="closedAt", default=None)
+    merged_at: datetime | None = Field(alias="mergedAt", default=None)
+    renamed: Nodes[TitleChange] = ()
+
+
+class ClosedIssue(RelatedIssue):
     """An issue that merging the pull request closes."""
 
     number: int
-    title: str
     repository: RepositoryName
 
 
 class _Closer(ApiAnswer):
     number: int
     repository: RepositoryName
-
-
-class _Source(ApiAnswer):
-    number: int | None = None
-
-
-class _Naming(ApiAnswer):
-    """The event of another issue or pull request that names this one."""
-
-    created_at: AwareDatetime = Field(alias="createdAt")
-    is_foreign: bool = Field(alias="isCrossRepository")
-    source: _Source | None = None
 
 
 class _Title(ApiAnswer):
@@ -232,7 +233,6 @@ class Subject(AuthoredAnswer):
     milestone: _Title | None = None
     assignees: Nodes[AuthorAccount] = ()
     renamed: Nodes[TitleChange] = ()
-    naming: Nodes[_Naming] = ()
     closers: Nodes[_Closer] = ()
     closes: Nodes[ClosedIssue] = Field(alias="closingIssuesReferences", default=())
 

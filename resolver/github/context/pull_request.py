@@ -13,11 +13,8 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.context.conversation import Conversation, RemarkText, ReviewText, Thread
 from resolver.github.context.pinning import pin_head
 from resolver.github.context.visibility import SeenTexts, utc
-from resolver.github.text.links import without_pictures
-from resolver.github.text.markdown import shorten_text
 from resolver.models.pull_request import (
     AuthoredText,
-    LinkedIssue,
     PastReview,
     PullRequestContext,
     ReviewThread,
@@ -33,9 +30,6 @@ MAX_THREADS_CHARACTERS = 150_000
 
 MAX_HUNK_CHARACTERS = 4_000
 """Maximum number of characters of a thread's diff. Its end is kept, which the thread is about."""
-
-MAX_LINKED_ISSUE_CHARACTERS = 8_000
-"""Maximum number of characters of the text of an issue that the pull request closes."""
 
 
 def read_pull(
@@ -74,7 +68,6 @@ def read_pull(
         author=str(author.get("login") or "ghost"),
         association=str(data.get("author_association") or "NONE"),
         moved=pinned.moved or "",
-        closes=tuple(_closed_issues(conversation, texts)),
         threads=_within_limit([*_threads(conversation, texts, path)], texts),
         reviews=tuple(_reviews(conversation.reviews.items, texts, f"{path}/{number}/reviews")),
     )
@@ -174,22 +167,3 @@ def _requesting_review(trigger: Trigger) -> int | None:
     """Return the review that made the request, None if it was made in another way."""
     is_review = trigger.kind is TriggerKind.REVIEW_SUBMITTED
     return trigger.review_id or (trigger.comment_id if is_review else None)
-
-
-def _closed_issues(conversation: Conversation, texts: SeenTexts) -> Iterator[LinkedIssue]:
-    """Yield the issues that merging closes, without texts that were edited after the request."""
-    for issue in conversation.subject.closes:
-        if not issue.repository.is_same(conversation.repository):
-            continue
-        body, place = "", f"#{issue.number}"
-        if texts.is_late(issue.edited_at or issue.created_at):
-            texts.left_out.append(f"the text of {place}, edited after the request")
-        else:
-            body = without_pictures(texts.clean(issue.body, place, issue.author))
-        yield LinkedIssue(
-            number=issue.number,
-            title=texts.title(issue.title, f"{place}'s title"),
-            body=shorten_text(body, MAX_LINKED_ISSUE_CHARACTERS),
-            author=issue.author,
-            association=issue.association,
-        )

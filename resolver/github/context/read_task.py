@@ -75,8 +75,7 @@ def read_task(
     # A run can work without the following: what can't be read is reported.
     said = [comment.body for comment in reversed(comments) if not comment.is_ours]
     references = RelatedIssueReader(access, name, subject, texts).read(
-        [trigger.instruction, snapshot.title, snapshot.body, *said, *_review_texts(pull)],
-        [issue.number for issue in pull.closes] if pull else [],
+        [trigger.instruction, snapshot.title, snapshot.body, *said, *_review_texts(pull)]
     )
     shown = [snapshot.body, *(comment.body for comment in comments), *_review_texts(pull)]
     hosts = PictureHosts(access.server_url, picture_hosts)

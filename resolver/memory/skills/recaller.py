@@ -197,7 +197,7 @@ def _texts_of(task: Task) -> list[str]:
     has_instruction = task.trigger.kind is not TriggerKind.CHECK_FAILED
     request = task.trigger.instruction if has_instruction else task.trigger.check
     comments = [comment.body for comment in task.comments if not comment.is_ours]
-    closed = task.pull.closes if task.pull else ()
+    closed = (issue for issue in task.references if issue.relation == "closed by it")
     linked = [text for issue in closed for text in (issue.title, issue.body)]
     return [request, task.title, *task.labels, task.body, *comments, *linked]
 

@@ -305,25 +305,14 @@ class _Root:
         }
 
     def _timeline(self, issue: Issue, given: Fields) -> list[Fields]:
-        if given["itemTypes"] == ["CROSS_REFERENCED_EVENT"]:
-            nodes = [self._reference(issue, other, at) for other, at in _naming(issue)]
-        else:
-            kinds = {name.replace("_", "").lower() for name in given["itemTypes"]}
-            since = datetime.fromisoformat(given.get("since") or "0001-01-01T00:00:00Z")
-            nodes = [
-                _event(event)
-                for event in issue.events
-                if _EVENTS[event.event].lower() in kinds and event.at >= since
-            ]
+        kinds = {name.replace("_", "").lower() for name in given["itemTypes"]}
+        since = datetime.fromisoformat(given.get("since") or "0001-01-01T00:00:00Z")
+        nodes = [
+            _event(event)
+            for event in issue.events
+            if _EVENTS[event.event].lower() in kinds and event.at >= since
+        ]
         return nodes[: given["first"]] if "first" in given else nodes[-given["last"] :]
-
-    def _reference(self, issue: Issue, other: Issue, at: datetime) -> Fields:
-        return {
-            "__typename": "CrossReferencedEvent",
-            "createdAt": at,
-            "isCrossRepository": other.repository is not issue.repository,
-            "source": self._issue(other),
-        }
 
     def _repository(self, repository: Repository) -> Fields:
         git = repository.git
@@ -382,15 +371,3 @@ def _event(event: IssueEvent) -> Fields:
         "label": {"name": words},
         "previousTitle": words,
     }
-
-
-def _naming(issue: Issue) -> list[tuple[Issue, datetime]]:
-    """Return the issues and pull requests that reference the issue, and when they did."""
-    word = re.compile(rf"(?<![\w/])#{issue.number}\b")
-    found = list(issue.named_by)
-    for other in issue.repository.issues.values():
-        texts: list[Text] = [] if other is issue else [other, *other.comments]
-        at = next((text.created_at for text in texts if word.search(text.body or "")), None)
-        if at is not None:
-            found.append((other, at))
-    return sorted(found, key=lambda reference: reference[1])

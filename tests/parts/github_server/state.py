@@ -198,7 +198,6 @@ class IssueEvent:
 class Issue(Text):
     """An issue, or a pull request when `pull` is there. Numbers are shared, as on GitHub.
 
-    named_by: issues of other repositories that name it, and when; for a test to set.
     milestone: a document, as GitHub has it.
     """
 
@@ -214,7 +213,6 @@ class Issue(Text):
     reviews: list[Review] = field(default_factory=list)
     last_edited_at: datetime | None = None
     events: list[IssueEvent] = field(default_factory=list)
-    named_by: list[tuple["Issue", datetime]] = field(default_factory=list)
     milestone: dict[str, Any] | None = None
     pull: Pull | None = None
 
