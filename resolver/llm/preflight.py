@@ -7,36 +7,15 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from resolver.errors import ModelAuthError, ModelError
+from resolver.errors import ModelError
 from resolver.llm.base import DEFAULT_SET_BY, Model, ModelConfig, OnRetry, SetBy
 
-_REGION = r"(region|country|location|territory)"
-
-_CAUSES = (
-    (rf"{_REGION}\b.{{0,60}}\bnot\b|\b(not|un).{{0,40}}{_REGION}",
-     "the model is not offered in the region",
-     "check the region of the model, and the country of this machine's address"),
-    (r"name or service not known|getaddrinfo|no address associated|name resolution|nodename nor",
-     "the address can't be found", "check {base_url} and this machine's DNS"),
-    (r"\b407\b|proxy",
-     "a proxy refuses the connection", "check HTTPS_PROXY and NO_PROXY"),
-    (r"certificate|\bssl\b|\btls\b",
-     "the endpoint's certificate is not trusted here",
-     "set SSL_CERT_FILE to your organization's certificates, if a proxy intercepts TLS"),
-    (r"connection refused|connection error|cannot connect|connection attempts failed",
-     "nothing answers at the address",
-     "check {base_url} (and HTTPS_PROXY, where it is set), and that the endpoint is running"),
-    (r"quota|rate limit|status 429|no credit",
-     "the account has no quota left", "wait, or raise the quota at the provider"),
-    (r"status 404|not found|does not exist",
-     "the model is not known there", "check {model} and {base_url}"),
-)  # fmt: skip
-"""Known failures: pattern of the message, meaning, and what to do. The first match applies."""
-
-_ACCESS_CAUSES = _CAUSES[:1]
-"""Those of the known failures that are reported as authentication errors."""
-
-_UNREACHABLE = "|".join(pattern for pattern, *_ in (_CAUSES[1], *_CAUSES[3:5]))
+_UNREACHABLE = re.compile(
+    r"name or service not known|getaddrinfo|no address associated|name resolution|nodename nor"
+    r"|certificate|\bssl\b|\btls\b"
+    r"|connection refused|connection error|cannot connect|connection attempts failed",
+    re.IGNORECASE,
+)
 """Matches failures of a connection, which no waiting removes."""
 
 QUESTION = "Reply with the word ready."
@@ -59,13 +38,20 @@ def probe(model: Model, set_by: SetBy = DEFAULT_SET_BY) -> str:
 
 
 def explain(error: ModelError, set_by: SetBy) -> ModelError:
-    """Return the error with an explanation of its likely cause in front, if a known one matches."""
-    causes = _ACCESS_CAUSES if isinstance(error, ModelAuthError) else _CAUSES
-    for pattern, meaning, next_step in causes:
-        if re.search(pattern, error.what, re.IGNORECASE):
-            advice = next_step.format_map(set_by.model_dump())
-            return ModelError(f"{meaning}: {error.what}", advice, error.cause)
-    return error
+    """Return the error with the settings to check, if nothing can be reached at the address."""
+    if not is_unreachable(error):
+        return error
+    return ModelError(
+        f"nothing answers at the address: {error.what}",
+        f"check {set_by.base_url} and that the endpoint is running; also HTTPS_PROXY, and "
+        "SSL_CERT_FILE if a proxy intercepts TLS",
+        error.cause,
+    )
+
+
+def is_unreachable(error: ModelError) -> bool:
+    """Return True if the address can't be found or connected to, or its certificate is refused."""
+    return error.cause == "provider_down" and _UNREACHABLE.search(error.what) is not None
 
 
 QUESTION_SECONDS: Final = 30.0
@@ -95,11 +81,9 @@ def check_model(
         try:
             model.complete([{"role": "user", "content": QUESTION}])
         except ModelError as error:
-            is_down = error.cause == "provider_down"
-            is_unreachable = is_down and re.search(_UNREACHABLE, error.what, re.IGNORECASE)
-            if is_down and not is_unreachable:
+            if error.cause == "provider_down" and not is_unreachable(error):
                 return None
-            if not is_unreachable or attempt == MAX_ATTEMPTS:
+            if not is_unreachable(error) or attempt == MAX_ATTEMPTS:
                 raise explain(error, config.set_by) from None
             on_retry(attempt, float(attempt), error.what)
             sleep(attempt)

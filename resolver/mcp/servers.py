@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 START_SECONDS: Final = 60.0
 """Time limit for a server to start, initialize and list its tools. `npx` may download it first."""
 
-MAX_CALL_SECONDS: Final = 600.0
-"""Longest time of one call in seconds, regardless of progress notifications.
-
-A longer timeout in the server's own settings takes precedence.
-"""
-
 CLOSE_SECONDS: Final = 10.0
 MAX_PAGES: Final = 20
 MAX_NOTE_CHARACTERS: Final = 400
@@ -120,7 +114,7 @@ class McpServers:
             return observation_of_result(server.call(action), self._clean, self._keep)
         except TimeoutError:
             seconds = f"{server.endpoint.timeout:g} seconds"
-            return self._failed(action, "timeout", f"no activity for {seconds}")
+            return self._failed(action, "timeout", f"no answer in {seconds}")
         except CancelledError:
             return self._failed(action, "interrupted", "somebody has interrupted it")
         except CallFailed as error:
@@ -289,16 +283,8 @@ class _Server:
 
     async def _call(self, tool: str, arguments: JsonObject) -> JsonObject:
         assert self._client is not None, "the server has started"
-        seconds, now = self.endpoint.timeout, anyio.current_time
-        latest = now() + max(seconds, MAX_CALL_SECONDS)
-        with anyio.fail_after(seconds) as scope:
-
-            async def extend(progress: float, total: float | None, message: str | None) -> None:  # noqa: ARG001
-                # A progress notification restarts the timeout, but not beyond MAX_CALL_SECONDS:
-                # https://modelcontextprotocol.io/specification/2025-06-18/basic/lifecycle#timeouts
-                scope.deadline = min(now() + seconds, latest)
-
-            result = await self._client.call_tool(tool, arguments, progress_callback=extend)
+        with anyio.fail_after(self.endpoint.timeout):
+            result = await self._client.call_tool(tool, arguments)
             return result.model_dump(mode="json", by_alias=True, exclude_none=True)
 
     def _is_end(self, error: BaseException) -> bool:

@@ -65,7 +65,7 @@ class Endpoint:
 
     transport: how it is reached.
     allows: returns True if the tool of that name may be used.
-    timeout: seconds that a call may take without a progress notification.
+    timeout: seconds that a call may take.
     """
 
     name: str

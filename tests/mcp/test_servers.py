@@ -120,15 +120,8 @@ def test_a_hanging_call_is_abandoned_and_the_server_kept(
 ) -> None:
     servers = scenario.open(scenario.endpoint(transport, "good", timeout=1))
     result = servers.call(call("wait", pipe=str(pipe)))
-    assert isinstance(result, ErrorObservation) and "no activity for 1 seconds" in result.content
+    assert isinstance(result, ErrorObservation) and "no answer in 1 seconds" in result.content
     pipe.write_text("late")
-    assert servers.call(ADD).content == "5"
-
-
-@BOTH
-def test_progress_notifications_extend_the_timeout(transport: str, scenario: Scenario) -> None:
-    endpoint = scenario.endpoint(transport, "busy", timeout=1.5 if transport == "stdio" else 5)
-    servers = scenario.open(endpoint)
     assert servers.call(ADD).content == "5"
 
 
