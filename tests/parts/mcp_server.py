@@ -12,7 +12,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -109,12 +108,6 @@ def call(answer: Message, params: Message, mode: str) -> Iterator[Message]:
         os._exit(3)
     if mode == "hang":
         return
-    if mode == "busy":
-        token = params["_meta"]["progressToken"]
-        for number in range(6):
-            time.sleep(0.5)
-            news = {"progressToken": token, "progress": number}
-            yield {"jsonrpc": "2.0", "method": "notifications/progress", "params": news}
     if mode == "asks":
         yield {"jsonrpc": "2.0", "id": "s1", "method": "sampling/createMessage", "params": {}}
         yield {"jsonrpc": "2.0", "id": "s2", "method": "roots/list"}
