@@ -28,11 +28,10 @@ from resolver.runtime.image_pull import pull_logger
 from resolver.trace import html
 from resolver.trace.plain import for_terminal, one_line
 from resolver.trace.steps import step_of
-from resolver.trace.text import TerminalProgress, last_lines
+from resolver.trace.text import TerminalProgress
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-MAX_LIVE_OUTPUT_LINES = 3
 
 _GROUP = "Display"
 
@@ -76,7 +75,6 @@ class LiveView:
         self._state = State.fold(earlier)
         self._roots = roots_of(self._state.events)
         self._activity: str | None = None
-        self._output: list[str] = []
         self._event_at = now()
         self._spinner = Spinner("dots", style="cyan")
         self._live = Live(
@@ -106,17 +104,12 @@ class LiveView:
             self._state, self._roots = State(), ()
         self._state.apply(event)
         self._roots += roots_of((event,))
-        self._activity, self._output, self._event_at = None, [], self._now()
+        self._activity, self._event_at = None, self._now()
         self._progress(event)
 
     def show_activity(self, text: str) -> None:
         """Show what is being done, until the next event."""
         self._activity = for_terminal(text)
-
-    def show_output(self, text: str) -> None:
-        """Show the last lines of the running command's output, until it ends."""
-        if self._state.pending:
-            self._output = last_lines(text, MAX_LIVE_OUTPUT_LINES)
 
     def _render(self) -> Group:
         state, now = self._state, self._now()
@@ -137,7 +130,6 @@ class LiveView:
         status, *limits = text.strip().splitlines()
         lines = [Text(status, style="bold")]
         lines += [Text(f"  {line}", style="dim") for line in limits]
-        lines += [Text(f"  │ {line}", style="dim") for line in self._output]
         for line in lines:
             line.truncate(self._console.width - 3, overflow="ellipsis")
         self._spinner.update(text=lines[0])

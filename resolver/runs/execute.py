@@ -57,12 +57,10 @@ from resolver.runs.wiring.agents import (
 from resolver.runs.wiring.models import check_run_model, model_name, open_models, recording_of
 from resolver.runs.wiring.sandbox import (
     RunHost,
-    live_output,
     open_environment,
     open_runtime,
     runtime_kind,
 )
-from resolver.runtime.client import OnOutput
 from resolver.runtime.egress import record_connections
 from resolver.runtime.environment.environment import set_up
 from resolver.runtime.runtime import Runtime
@@ -160,7 +158,6 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str) -> ExecutedRun:
         workspace,
         log,
         run_request.control,
-        live_output(run_request.progress, prepared.redactor),
     ) as (runtime, setup_warnings):
         # Replay by re-execution: the sandbox of a killed run is gone, and there is no snapshot of
         # it. Its state is a function of the base commit and of the logged actions, so executing
@@ -264,17 +261,16 @@ def open_sandbox(
     workspace: Workspace,
     log: RunLog,
     control: Control,
-    on_output: OnOutput | None = None,
 ) -> Iterator[tuple[Runtime, tuple[str, ...]]]:
     """Yield a sandbox with the workspace's base checked out and the project's environment set up,
     and the warnings of the set-up for a person. The sandbox is removed when the context is left.
 
     kind: see `runtime_kind`. log: gets the events of the set-up. control: its stop ends what runs
-    in the sandbox. on_output: see `Runtime`.
+    in the sandbox.
     """
     started = time.monotonic()
     environment = open_environment(settings, kind, workspace, host)
-    sandbox = open_runtime(settings, kind, run, host, environment.image, on_output=on_output)
+    sandbox = open_runtime(settings, kind, run, host, environment.image)
     with (
         record_connections(log.stream, sandbox.take_connections),
         sandbox as runtime,

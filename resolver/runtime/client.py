@@ -4,9 +4,6 @@ A broken frame, an unknown id or a missing answer ends the connection. All calls
 ones, then raise the same SandboxError, which is a SandboxLost if the server has ended or hangs.
 Nothing in this module waits without a time limit.
 
-Output that the server reports while a command runs is only shown. It is limited in size, rate and
-number.
-
 Protocol: https://www.jsonrpc.org/specification, one JSON object per line (sandbox/wire.py).
 
 The input and output of a program in the sandbox, such as an MCP server of the repository, can be
@@ -18,11 +15,9 @@ import base64
 import binascii
 import contextlib
 import io
-import math
 import tarfile
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import suppress
 from functools import cache
@@ -42,19 +37,6 @@ T = TypeVar("T")
 
 MAX_FIELD: Final = 4 * wire.MAX_TEXT
 """Longest text field that is accepted in a result, in characters. The server truncates at MAX_TEXT.
-"""
-
-
-MIN_SHOWN_SECONDS: Final = 0.25
-"""Minimum number of seconds between two output notifications that are shown; others are dropped."""
-
-MAX_EXTRA_NOTICES: Final = 10
-"""Number of output notifications of a call that are accepted in addition to one per second."""
-
-OnOutput = Callable[[str], None]
-"""Receives the last lines of a running command's output, as they come out of the sandbox.
-
-Called in the thread that reads the wire: it must not wait, and raises nothing.
 """
 
 Send = Callable[[bytes], None]
@@ -82,14 +64,12 @@ class WireClient:
 
     notices: called with the function that sends frames, returns the receiver of notifications.
         Without it such a notification ends the connection.
-    monotonic: clock of the rate limit of reported output.
     """
 
     def __init__(
         self,
         channel: Channel,
         notices: Callable[[Send], Notices] | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._channel = channel
         # Tunnel frames and requests share the wire. With an unfair lock, a download could keep a
@@ -99,9 +79,6 @@ class WireClient:
         self._ids = count(1)
         self._pending: dict[int, _Call] = {}
         self._lost_error: SandboxError | None = None
-        self._monotonic = monotonic
-        self._output_shown_at = -math.inf
-        self._output_notices_left = 0
         self._notices = notices(self._send) if notices else None
         self._reader = threading.Thread(target=self._read, name="wire-reader", daemon=True)
         self._reader.start()
@@ -112,23 +89,17 @@ class WireClient:
         params: dict[str, Any],
         result: type[T],
         seconds: float,
-        on_output: OnOutput | None = None,
     ) -> T:
         """Call one method and return its result, validated against the TypedDict `result`.
 
         seconds: time limit for the answer.
-        on_output: receives what the server reports of the output until then. The parameters have to
-            ask for it (wire.OUTPUT_METHOD).
         Raises WireError if the server reports an error, SandboxLost if the server has ended or does
         not answer in time, and SandboxError if it breaks the protocol.
         """
-        call = _Call(on_output)
+        call = _Call()
         with self._lock:
             if self._lost_error is not None:
                 raise self._lost_error
-            if on_output is not None:
-                # The server sends at most one per second and none after the answer.
-                self._output_notices_left = int(seconds) + MAX_EXTRA_NOTICES
             id = next(self._ids)
             self._pending[id] = call
         with contextlib.suppress(SandboxError):  # `_send` has ended the connection
@@ -205,8 +176,6 @@ class WireClient:
             if self._notices and "id" not in answer and answer.get("method") in wire.TUNNEL_METHODS:
                 self._notices.take(answer["method"], answer.get("params"))
                 return True
-            if "id" not in answer and answer.get("method") == wire.OUTPUT_METHOD:
-                return self._take_output(wire.output_notice(line, answer.get("params")))
         except wire.WireError as error:
             self._end(f"the action server sent a broken frame: {error.message[:200]}")
             return False
@@ -219,25 +188,6 @@ class WireClient:
             return False
         call.answer = answer
         call.done.set()
-        return True
-
-    def _take_output(self, notice: wire.OutputNotice) -> bool:
-        """Pass reported output on, or drop it. Return False if it ended the connection."""
-        with self._lock:
-            call = self._pending.get(notice.request)
-            self._output_notices_left -= 1
-            is_flood = self._output_notices_left < 0
-        if is_flood:
-            self._end("the action server sent more output notifications than were requested")
-            return False
-        now = self._monotonic()
-        if (
-            call is not None
-            and call.on_output is not None
-            and now - self._output_shown_at >= MIN_SHOWN_SECONDS
-        ):
-            self._output_shown_at = now
-            call.on_output(notice.text)
         return True
 
     def _end(self, reason: str, kind: type[SandboxError] = SandboxError) -> None:
@@ -264,8 +214,7 @@ class WireClient:
 class _Call:
     """A pending request."""
 
-    def __init__(self, on_output: OnOutput | None) -> None:
-        self.on_output = on_output
+    def __init__(self) -> None:
         self.done = threading.Event()
         self.answer: dict[str, Any] | None = None
 

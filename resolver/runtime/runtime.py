@@ -32,7 +32,6 @@ from resolver.runtime.base import BROWSER_OPTIONS, BrowserProcess, Machine
 from resolver.runtime.client import (
     EmptyResult,
     Notices,
-    OnOutput,
     Program,
     Send,
     WireClient,
@@ -76,8 +75,6 @@ class Runtime:
     command_timeout: seconds that a command or cell may take if the action does not set a timeout.
     egress: the hosts that the sandbox may connect to. It has an effect only if the machine's spec
         allows egress too.
-    on_output: receives the last lines of the output of a command or cell while it runs. They come
-        from the sandbox unchanged. Without it, the sandbox does not report them.
     answer_seconds: time after a command's own timeout in which the sandbox has to answer.
     """
 
@@ -86,14 +83,12 @@ class Runtime:
         machine: Machine,
         command_timeout: float,
         egress: EgressPolicy | None = None,
-        on_output: OnOutput | None = None,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> None:
         self._machine = machine
         self._answer_seconds = answer_seconds
         self._command_timeout = command_timeout
         self._egress = egress
-        self._on_output = on_output
         self._egress_log = EgressLog(egress.max_bytes if egress else 0)
         self._resources = ExitStack()
         self._client: WireClient | None = None
@@ -244,11 +239,8 @@ class Runtime:
         if the sandbox ends or does not answer in time, SandboxError if it breaks the protocol.
         """
         method, parameters, result_type, seconds = self._request(action)
-        on_output = self._on_output if method in wire.OUTPUT_METHODS else None
-        if on_output is not None:
-            parameters = {**parameters, "report_output": True}
         try:
-            result = self._wire.call(method, parameters, result_type, seconds, on_output)
+            result = self._wire.call(method, parameters, result_type, seconds)
         except wire.WireError as error:
             code = "interrupted" if error.code == wire.CANCELED else action.error_code
             return ErrorObservation(content=error.message, code=code)

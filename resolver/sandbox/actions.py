@@ -107,13 +107,6 @@ class Actions:
         """Interrupt the running command or cell; return False if nothing is running."""
         return any(session.interrupt() for session in (self._bash, self._ipython))
 
-    def last_lines(self, method: str) -> str:
-        """Return the last complete lines that the running command or cell has written so far.
-
-        method: one of OUTPUT_METHODS.
-        """
-        return (self._ipython if method == "run_cell" else self._bash).last_lines()
-
     def close(self) -> None:
         """End all sessions."""
         self._bash.close()

@@ -47,7 +47,7 @@ STILL_RUNNING_NOTICE: Final = (
 class Bash:
     """The bash session.
 
-    Use it from one thread at a time; `interrupt` and `last_lines` may be called from any thread.
+    Use it from one thread at a time; `interrupt` may be called from any thread.
     """
 
     def __init__(
@@ -117,11 +117,6 @@ class Bash:
             shell.interrupt()
         self._interrupted = True
         return True
-
-    def last_lines(self) -> str:
-        """Return the last complete lines of the output that no result has contained yet."""
-        shell = self._shell
-        return self._clean(shell, shell.pump.last_lines()) if shell else ""
 
     def close(self) -> None:
         """Kill the shell and its jobs."""

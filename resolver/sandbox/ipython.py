@@ -79,7 +79,7 @@ class _Kernel:
 class IPython:
     """The IPython session.
 
-    Use it from one thread at a time; `interrupt` and `last_lines` may be called from any thread.
+    Use it from one thread at a time; `interrupt` may be called from any thread.
     """
 
     def __init__(
@@ -154,11 +154,6 @@ class IPython:
             kernel.interrupt()
         self._interrupted = True
         return True
-
-    def last_lines(self) -> str:
-        """Return the last complete lines of the output that no result has contained yet."""
-        kernel = self._kernel
-        return kernel.pump.last_lines() if kernel else ""
 
     def close(self) -> None:
         """Kill the kernel and everything that it has started."""

@@ -157,11 +157,6 @@ class Pump:
             spool, self._spool = self._spool, self._new_spool()
             return spool
 
-    def last_lines(self) -> str:
-        """Return the last complete lines of the output since the last `take`."""
-        with self._changed:
-            return self._spool.last_lines()
-
     def close(self) -> None:
         """Stop reading. Ending the process is up to the caller."""
         self._stop_reading()

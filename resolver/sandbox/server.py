@@ -7,7 +7,6 @@ their own. At the end of stdin, every process that was started is killed.
 
 import ctypes
 import os
-import select
 import signal
 import sys
 import threading
@@ -17,8 +16,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
-from .actions import Actions, Parameters
-from .output_reports import WaitForEnd, report_output
+from .actions import Actions
 from .processes import Family
 from .spool import readable
 from .wire import (
@@ -32,7 +30,6 @@ from .wire import (
     MAX_PROGRAMS,
     METHOD_NOT_FOUND,
     NOT_BEGUN,
-    OUTPUT_METHODS,
     PARSE_ERROR,
     PROGRAM_METHODS,
     TUNNEL_METHODS,
@@ -118,7 +115,6 @@ class Server:
         reader: int,
         writer: int,
         proxy: SandboxTunnels | None = None,
-        wait_for_end: WaitForEnd = threading.Event.wait,
     ) -> None:
         self._actions = actions
         self._family = family
@@ -126,7 +122,6 @@ class Server:
         self._writer = writer
         self._write_lock = FairLock()
         self._proxy = proxy
-        self._wait_for_end = wait_for_end
         self._worker = ThreadPoolExecutor(1)
         self._program_threads = ThreadPoolExecutor(
             3 * MAX_PROGRAMS
@@ -184,18 +179,7 @@ class Server:
         return True
 
     def _run(self, message: dict[str, Any]) -> dict[str, Any]:
-        """Run the request, and report its output meanwhile if it asks for that."""
-        method, params, id = message["method"], message.get("params", {}), message.get("id")
-        if (
-            method not in OUTPUT_METHODS
-            or type(id) is not int
-            or not Parameters(params).flag("report_output")
-        ):
-            return self._actions.run(method, params)
-        with report_output(
-            id, lambda: self._actions.last_lines(method), self._write_now, self._wait_for_end
-        ):
-            return self._actions.run(method, params)
+        return self._actions.run(message["method"], message.get("params", {}))
 
     def _interrupt(self) -> bool:
         """Cancel queued requests, interrupt the running one, and return True if there was any.
@@ -249,27 +233,6 @@ class Server:
         with suppress(OSError), self._write_lock:
             while frame:
                 frame = frame[os.write(self._writer, frame) :]
-
-    def _write_now(self, data: bytes) -> bool:
-        """Write a frame of at most MAX_OUTPUT_FRAME bytes if that needs no waiting.
-
-        Return False if it was not written, because another frame is being written or the host does
-        not read.
-        """
-        if not self._write_lock.acquire_now():
-            return False
-        try:
-            poll = select.poll()
-            poll.register(self._writer, select.POLLOUT)
-            if [events for _, events in poll.poll(0)] != [select.POLLOUT]:
-                return False
-            frame = memoryview(data)
-            with suppress(OSError):
-                while frame:
-                    frame = frame[os.write(self._writer, frame) :]
-            return True
-        finally:
-            self._write_lock.release()
 
 
 def _check(message: dict[str, Any]) -> None:

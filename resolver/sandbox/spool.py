@@ -12,9 +12,6 @@ from .wire import MAX_TEXT
 EDGE_BYTES: Final = 4 * MAX_TEXT
 """Bytes kept at each end: a character has at most four bytes in UTF-8."""
 
-TAIL_BYTES: Final = 8_192
-"""Bytes at the end of an output in which its last lines are looked for while it grows."""
-
 MAX_FILE_BYTES: Final = 100 * 1024 * 1024
 """Maximum number of bytes of one output that are written to disk."""
 
@@ -67,20 +64,6 @@ class Spool:
         self._tail += data
         if len(self._tail) > 4 * EDGE_BYTES:
             del self._tail[:-EDGE_BYTES]
-
-    def last_lines(self) -> str:
-        """Return the last complete lines so far; "" if there is none in the last TAIL_BYTES bytes.
-
-        A carriage return ends a line, too. Lines without text are left out.
-        """
-        data = bytes(self._tail[-TAIL_BYTES:])
-        missing = TAIL_BYTES - len(data)
-        if missing:  # the tail continues the head then
-            data = bytes(self._head[-missing:]) + data
-        lines = data.replace(b"\r", b"\n").split(b"\n")
-        # The last line is still being written, and the first one may be cut unless all is there.
-        complete_lines = lines[0 if self.total == len(data) else 1 : -1]
-        return _printable(_text(b"\n".join(line for line in complete_lines if line.strip())))
 
     def excerpt(self) -> Excerpt:
         """Stop collecting and return the text; over MAX_TEXT characters, only its head and tail."""

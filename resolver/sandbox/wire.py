@@ -10,7 +10,6 @@ those of a command.
 If the run may use the network, every connection to the proxy in the sandbox is a tunnel on the same
 wire. Tunnels use notifications (requests without an id) in both directions, see TUNNEL_METHODS.
 
-A request of OUTPUT_METHODS may ask for the end of its output while it runs, see OUTPUT_METHOD.
 
 Both sides import this module; it is the whole contract. In the sandbox the folder runs under any
 name and in any place, so the modules here import each other relatively:
@@ -47,23 +46,10 @@ class FairLock:
             self._held.acquire()
 
     def __exit__(self, *exc: object) -> None:
-        self.release()
-
-    def acquire_now(self) -> bool:
-        """Acquire the lock without waiting; False if it is held or others wait for it."""
-        if not self._next.acquire(blocking=False):
-            return False
-        try:
-            return self._held.acquire(blocking=False)
-        finally:
-            self._next.release()
-
-    def release(self) -> None:
-        """Release the lock after `acquire_now`."""
         self._held.release()
 
 
-PROTOCOL: Final = 4
+PROTOCOL: Final = 5
 """Version of this protocol, which the server sends in its answer to `hello`."""
 
 # Newlines delimit the frames: JSON escapes a newline inside a string, so a raw one can only be the
@@ -106,7 +92,7 @@ class Handshake(TypedDict):
 
 
 class CommandResult(TypedDict):
-    r"""Result of `run_command` {command: str, timeout: float, is_input: bool, report_output: bool}.
+    r"""Result of `run_command` {command: str, timeout: float, is_input: bool}.
 
     If `is_input` is true, `command` is sent as a line to the running program. "C-c", "C-d", "C-z"
     and "C-\" are keys; an empty command waits for more output. At a timeout the command keeps
@@ -139,7 +125,7 @@ class InterruptResult(TypedDict):
 
 
 class CellResult(TypedDict):
-    """Result of `run_cell` {code: str, timeout: float, report_output: bool}.
+    """Result of `run_cell` {code: str, timeout: float}.
 
     A cell is interrupted at its timeout.
     """
@@ -282,33 +268,6 @@ MAX_PROGRAMS: Final = 8
 INTERRUPTIBLE: Final = {"run_command", "run_cell"}
 """Methods that `interrupt` ends."""
 
-OUTPUT_METHODS: Final = {"run_command", "run_cell"}
-"""Methods that take `report_output`, which is false if it is absent."""
-
-OUTPUT_METHOD: Final = "output"
-"""Notification of the server {request: int, text: str}, if a request has `report_output` true.
-
-`text` is the end of the output so far: complete lines only, because the beginning of a secret would
-not be recognized. `request` is the id of the request. At most one is sent in
-OUTPUT_INTERVAL_SECONDS, only if the text has changed, and none after the answer to the request. A
-host that reads slowly does not get all of them.
-"""
-
-OUTPUT_INTERVAL_SECONDS: Final = 1.0
-
-MAX_OUTPUT_LINES: Final = 10
-"""Maximum number of lines in the text of an `output`."""
-
-MAX_OUTPUT_TEXT: Final = 2_000
-"""Maximum number of characters in the text of an `output`."""
-
-MAX_OUTPUT_FRAME: Final = 4_096
-"""Maximum length of an `output` frame in bytes.
-
-This is PIPE_BUF of Linux: so many bytes can be written without blocking to a pipe that poll(2)
-reports as writable. Source: pipe(7).
-"""
-
 TUNNEL_METHODS: Final = {
     "tunnel_open": ("host", "port"),
     "tunnel_opened": (),
@@ -388,46 +347,6 @@ def decode(line: bytes) -> dict[str, Any]:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise WireError(INVALID_REQUEST, "not a JSON-RPC 2.0 object")
     return message
-
-
-class OutputNotice(NamedTuple):
-    """A validated `output` notification."""
-
-    request: int
-    text: str
-
-
-def output_frame(request: int, text: str) -> bytes:
-    """Return an `output` notification with as many of the last lines as it can hold; b"" if none.
-
-    A line is never cut: the rest of a secret might not be recognized.
-    """
-    if not text:
-        return b""
-    frame, kept = b"", ""
-    for line in reversed(text.split("\n")[-MAX_OUTPUT_LINES:]):
-        kept = f"{line}\n{kept}" if frame else line
-        params = {"request": request, "text": kept}
-        longer_frame = encode({"jsonrpc": "2.0", "method": OUTPUT_METHOD, "params": params})
-        if len(kept.encode()) > MAX_OUTPUT_TEXT or len(longer_frame) > MAX_OUTPUT_FRAME:
-            break
-        frame = longer_frame
-    return frame
-
-
-def output_notice(line: bytes, params: object) -> OutputNotice:
-    """Return the validated `output` notification with these parameters. line: the whole frame.
-
-    Raises WireError (INVALID_PARAMS) if it breaks the contract.
-    """
-    if len(line) > MAX_OUTPUT_FRAME:
-        raise WireError(INVALID_PARAMS, f"the notification is over {MAX_OUTPUT_FRAME} bytes")
-    if not isinstance(params, dict) or params.keys() != {"request", "text"}:
-        raise WireError(INVALID_PARAMS, "params must have a request and a text")
-    text = _text_field(params, "text", MAX_OUTPUT_TEXT)
-    if text.count("\n") >= MAX_OUTPUT_LINES:
-        raise WireError(INVALID_PARAMS, f"the text has more than {MAX_OUTPUT_LINES} lines")
-    return OutputNotice(_number_field(params, "request", _MAX_NUMBER), text)
 
 
 class TunnelFrame(NamedTuple):

@@ -8,12 +8,8 @@ import pytest
 from rich.console import Console
 
 from resolver.cli.run_display import LiveView, RunDisplay, is_live_terminal
-from resolver.events import actions as a
-from resolver.events import observations as o
 from resolver.events.base import EventBase
-from resolver.runs.wiring.sandbox import live_output
 from resolver.runtime.image_pull import pull_logger
-from resolver.security.redaction import Redactor
 from tests.trace.sample import HOSTILE, START, hostile, realistic
 
 SEQUENCE = re.compile("\x1b\\[[0-9;?]*[a-zA-Z]")
@@ -99,46 +95,9 @@ def test_a_pull_of_an_image_is_shown_until_the_next_event() -> None:
         assert shown(view) == ["Preparing · 0:00:00"]
 
 
-def test_the_last_lines_of_a_running_command_are_shown_until_it_ends() -> None:
-    view = LiveView(make_console(TerminalFile()), now=lambda: START)
-    view.show_output("before any command\n")
-    assert len(shown(view)) == 1
-    view(a.CmdRun(id=0, command="make test"))
-    view.show_output("1\n2\n\n3\n4\tx")
-    assert shown(view) == ["Run make test · 0:00:00", "  │ 2", "  │ 3", "  │ 4   x"]
-    view(o.CmdOutput(id=1, cause=0, content="5\n6\n", exit_code=0))
-    view.show_output("too late")
-    assert len(shown(view)) == 1
-
-
 def test_the_limits_are_shown_while_the_agent_works() -> None:
     view = LiveView(make_console(TerminalFile()), now=lambda: START)
     for id, event in enumerate(realistic()[:12]):
         view(event.model_copy(update={"id": id}))
     _, limits, *_ = shown(view)
     assert limits.startswith("  iteration 2 of ")
-
-
-@pytest.mark.parametrize("words", HOSTILE)
-def test_hostile_output_of_a_running_command_controls_no_terminal(words: str) -> None:
-    file = TerminalFile()
-    view = LiveView(make_console(file), now=lambda: START)
-    with view.during():
-        view(a.CmdRun(id=0, command="make"))
-        view.show_output(words)
-        view._live.refresh()
-        lines = shown(view)
-    assert not CONTROL.search(SEQUENCE.sub("", file.getvalue()).replace("\r", ""))
-    assert len(lines) <= 5 and not any(CONTROL.search(line) for line in lines)
-
-
-def test_the_output_of_a_running_command_is_shown_without_secrets() -> None:
-    view = LiveView(make_console(TerminalFile()), now=lambda: START)
-    on_output = live_output(view, Redactor(["correct-horse-battery", "first\nsecond line"]))
-    assert on_output is not None
-    view(a.CmdRun(id=0, command="env"))
-    token = "ghp_" + "a1B2" * 9
-    on_output(f"KEY=correct-\x1b[1mhorse-battery\nfirst\nsecond line\n{token}\nend")
-    text = "\n".join(shown(view))
-    assert "[redacted]" in text and "end" in text
-    assert not any(word in text for word in ("horse", "battery", "second line", "a1B2"))

@@ -3,9 +3,7 @@
 import socket
 import struct
 import threading
-import time
 from collections.abc import Callable, Iterator
-from itertools import count, repeat
 
 import pytest
 from hypothesis import given
@@ -29,9 +27,9 @@ LONG = "x" * (MAX_FIELD + 1)
 class Serving:
     """A client connected to a server function that runs in a thread."""
 
-    def __init__(self, server: Server, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, server: Server) -> None:
         ours, self.theirs = socket.socketpair()
-        self.client = WireClient(SocketChannel(ours), monotonic=monotonic)
+        self.client = WireClient(SocketChannel(ours))
         self.thread = threading.Thread(target=self._serve, args=(server,))
 
     def _serve(self, server: Server) -> None:
@@ -243,66 +241,3 @@ def test_writing_to_a_server_that_went_away_is_a_clear_error() -> None:
     with pytest.raises(SandboxError, match="written to"):
         channel.send(b"x")
     channel.close()
-
-
-def output(request: object, text: object, **more: object) -> bytes:
-    params = {"request": request, "text": text, **more}
-    return wire.encode({"jsonrpc": "2.0", "method": "output", "params": params})
-
-
-def receive_output(*notices: bytes, times: Iterator[float], seconds: float = 20) -> list[str]:
-    """Return what is shown of these notifications, which precede the answer of a request."""
-    shown: list[str] = []
-    answer = wire.encode({"jsonrpc": "2.0", "id": 1, "result": HELLO})
-    with Serving(answering(*notices, answer), lambda: next(times)) as client:
-        client.call("run_command", {}, wire.Handshake, seconds, shown.append)
-    return shown
-
-
-def test_output_is_shown_while_a_command_runs() -> None:
-    notices = [output(1, "a"), output(1, "a\nb\x1b[2J")]
-    assert receive_output(*notices, times=count(0.0)) == ["a", "a\nb\x1b[2J"]
-
-
-def test_a_flood_of_output_is_not_shown_and_ends_the_sandbox_if_it_continues() -> None:
-    flood = [output(1, str(number)) for number in range(30)]
-    assert receive_output(*flood, times=repeat(5.0)) == ["0"]
-    assert receive_output(*flood, times=count(0.0, 0.125)) == [str(n) for n in range(0, 30, 2)]
-    with pytest.raises(SandboxError, match="more output notifications than were requested"):
-        receive_output(*flood, output(1, "31"), times=repeat(5.0))
-
-
-def test_output_of_another_request_is_ignored() -> None:
-    assert receive_output(output(2, "x"), output(1, "y"), times=count(0.0)) == ["y"]
-
-
-@pytest.mark.parametrize(
-    "notice",
-    [
-        output(1, "x" * (wire.MAX_OUTPUT_TEXT + 1)),
-        output(1, "\x01" * wire.MAX_OUTPUT_TEXT),
-        output(1, "\n" * wire.MAX_OUTPUT_LINES),
-        output(1, ["x"]),
-        output(1, None),
-        output("1", "x"),
-        output(True, "x"),
-        output(-1, "x"),
-        output(1, "x", more=1),
-        wire.encode({"jsonrpc": "2.0", "method": "output"}),
-        wire.encode({"jsonrpc": "2.0", "method": "output", "params": ["x"]}),
-        wire.encode({"jsonrpc": "2.0", "method": "outputs", "params": {}}),
-        output(1, "x")[:-1] + b" " * wire.MAX_OUTPUT_FRAME + b"\n",
-    ],
-    ids=range(13),
-)
-def test_reported_output_that_breaks_the_contract_ends_the_sandbox(notice: bytes) -> None:
-    with pytest.raises(SandboxError, match="the sandbox was lost"):
-        receive_output(notice, times=count(0.0))
-
-
-def test_output_that_was_not_asked_for_ends_the_sandbox() -> None:
-    with (
-        Serving(answering(output(1, "x"))) as client,
-        pytest.raises(SandboxError, match="than were requested"),
-    ):
-        hello(client)

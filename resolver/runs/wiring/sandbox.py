@@ -11,16 +11,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Protocol, runtime_checkable
 
 from resolver.config.settings import Settings
 from resolver.errors import UsageError
-from resolver.events.stream import Clock, Subscriber, utc_now
+from resolver.events.stream import Clock, utc_now
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.github.client import access, app
 from resolver.runtime.base import Machine, SandboxSpec
-from resolver.runtime.client import OnOutput
 from resolver.runtime.docker import DockerMachine
 from resolver.runtime.egress import EgressPolicy, system_resolve
 from resolver.runtime.engine import connect_engine, engine_answers, remove_leftovers
@@ -236,13 +234,11 @@ def open_runtime(
     host: RunHost,
     image: str,
     local_names: tuple[str, ...] = (),
-    on_output: OnOutput | None = None,
 ) -> Runtime:
     """Return the sandbox, not yet started: use it as a context manager. Leftovers of an earlier,
     killed attempt of the run are removed.
 
     local_names: names that resolve to the loopback address in a Docker sandbox, for services.
-    on_output: see `Runtime`.
     """
     spec = SandboxSpec(
         image=image,
@@ -259,26 +255,4 @@ def open_runtime(
     else:
         machine = LocalMachine(spec, host.environment)
     policy = EgressPolicy(settings.allow_list, MAX_EGRESS_BYTES, system_resolve)
-    return Runtime(machine, COMMAND_SECONDS, policy, on_output)
-
-
-@runtime_checkable
-class OutputDisplay(Protocol):
-    """A display that shows the output of a command while it runs."""
-
-    def show_output(self, text: str) -> None:
-        """Show the last lines of the output, until the command ends. Does not wait."""
-        ...
-
-
-def live_output(progress: Subscriber | None, redactor: Redactor) -> OnOutput | None:
-    """Return the receiver of a running command's output; None if `progress` does not show it.
-
-    The output is shown only, without secrets: it is not in the event log, and no model, comment or
-    trace contains it.
-    """
-    if not isinstance(progress, OutputDisplay):
-        return None
-    show_output = progress.show_output
-    # The whole text, before the display cuts anything: the rest of a secret may not be recognized.
-    return lambda text: show_output(redactor.redact_text(text))
+    return Runtime(machine, COMMAND_SECONDS, policy)
