@@ -17,7 +17,6 @@ from resolver.events.stream import utc_now
 from resolver.github.client.access import check_repository
 from resolver.github.events.quota_decision import (
     QuotaUse,
-    daily_quotas,
     measure_quota_use,
     runs_of_today,
 )
@@ -90,10 +89,9 @@ def _read_ledger(
 def _use_of_today(ledger: QuotaLedger, settings: Settings, now: datetime) -> tuple[QuotaUse, ...]:
     """Return the use of the quotas of the repository, and of each conversation and user with a run
     today."""
-    today = runs_of_today(ledger, now)
-    threads, users = {run.thread for run in today}, {run.user for run in today}
-    quotas = daily_quotas(quota_limits_of(settings), sorted(threads), sorted(users))
-    return measure_quota_use(ledger, quotas, now)
+    today = runs_of_today(ledger.runs, now)
+    threads, users = sorted({run.thread for run in today}), sorted({run.user for run in today})
+    return measure_quota_use(today, quota_limits_of(settings), threads, users, now)
 
 
 def _as_json(total: CostTotal) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -157,29 +157,33 @@ class Sweep:
         Raises ForgeError if the issues can't be listed; no run has started then.
         """
         labeled = self.forge.labeled(self.settings.label)
-        issues = labeled.oldest_first()
-        try:
-            for issue in issues:
-                stop_reason = self._stop_reason()
+        for issue in labeled.oldest_first():
+            stop_reason = self._stop_reason()
+            try:
                 if stop_reason is not None:
-                    self._add_row(_not_started_row(issue, stop_reason))
+                    self._add_row(issue, SweepFate.NOT_STARTED, stop_reason)
                 else:
                     self._process_issue(labeled, issue)
-        except RunStopped as stopped:
-            # The signal came between two runs, or at the end of one.
-            self.stopping.set()
-            handled = {row.number for row in self.rows}
-            for issue in issues:
-                if issue.number not in handled:
-                    self._add_row(_not_started_row(issue, stopped.what))
+            except RunStopped as stopped:
+                # The signal came between two runs, or at the end of one.
+                self.stopping.set()
+                if not self.rows or self.rows[-1].number != issue.number:
+                    self._add_row(issue, SweepFate.NOT_STARTED, stopped.what)
+            except Refused as refused:
+                self._add_row(issue, SweepFate.SKIPPED, refused.what)
+            except ResolverError as error:
+                logger.warning("#%d: %s", issue.number, error.what)
+                self._add_row(issue, SweepFate.FAILED, error.what)
         return tuple(self.rows)
 
-    def _add_row(self, row: SweepRow) -> None:
+    def _add_row(
+        self, issue: Issue, fate: SweepFate, reason: str | None = None, url: str | None = None,
+        cost: float = 0.0, unpriced: int = 0,
+    ) -> None:  # fmt: skip
         """Add a row, without the secrets that its text may quote."""
         clean = self.host.redactor(self.settings).redact_text
-        self.rows.append(
-            replace(row, title=clean(row.title), reason=clean(row.reason or "") or None)
-        )
+        title, reason = clean(issue.title), clean(reason) if reason else None
+        self.rows.append(SweepRow(issue.number, title, fate, reason, url, cost, unpriced))
 
     def _stop_reason(self) -> str | None:
         """Return why no further run is started; None if one may start."""
@@ -192,64 +196,35 @@ class Sweep:
         return None
 
     def _process_issue(self, labeled: LabeledIssues, issue: Issue) -> None:
-        try:
-            inspected = self._inspect_issue(labeled, issue)
-            if isinstance(inspected, SweepRow):
-                self._add_row(inspected)
-            else:
-                self._start_run(inspected, issue)
-        except Refused as refused:
-            self._add_row(SweepRow(issue.number, issue.title, SweepFate.SKIPPED, refused.what))
-        except ResolverError as error:
-            logger.warning("#%d: %s", issue.number, error.what)
-            self._add_row(SweepRow(issue.number, issue.title, SweepFate.FAILED, error.what))
-
-    def _inspect_issue(self, labeled: LabeledIssues, issue: Issue) -> SweepRow | Trigger:
-        """Return the trigger to start, or the row that says why nothing is started.
+        """Start the run of an issue, or add the row that says why nothing is started.
 
         Raises ForgeError and, for a dry run, Refused.
         """
-        labeling = labeled.labeling(issue)
-        policy = listening_policy(self.settings)
+        labeling, policy = labeled.labeling(issue), listening_policy(self.settings)
         trigger = labeled_trigger(issue, labeling, self.repository, policy)
         if isinstance(trigger, IgnoredEvent):
             url = labeling.pull_request if labeling else None
-            return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, trigger.reason, url)
+            return self._add_row(issue, SweepFate.SKIPPED, trigger.reason, url)
         assert labeling is not None
         candidates = (trigger, with_later_time(trigger, issue, labeling))
-        trigger, publication = self._find_earlier_publication(*candidates)
+        published = ((found, self.forge.find_publication(found)) for found in candidates)
+        trigger, publication = next((pair for pair in published if pair[1]), (trigger, None))
         if publication is not None and (publication.comment_url or self.is_dry_run):
-            return SweepRow(
-                issue.number, issue.title, SweepFate.DONE_BEFORE, url=_page_url(publication)
-            )
+            return self._add_row(issue, SweepFate.DONE_BEFORE, url=_page_url(publication))
         if publication is None and not self.is_dry_run:
             comments, mention = self.forge.run_comments, self.settings.mention
             comments.close_comments_of_killed_runs(issue.number, self.now(), mention)
         since = None if publication else labeled.active_since(*candidates)
-        if since is not None and self.now() - since < self._max_run_time:
+        # A run that is older than the longest one, with extensions by comments, was killed.
+        seconds = self.settings.max_extended_limits.max_time + self.settings.setup_seconds
+        if since is not None and self.now() - since < timedelta(seconds=seconds):
             reason = f"a run that started at {since:%H:%M} UTC may still be working on it"
-            return SweepRow(issue.number, issue.title, SweepFate.SKIPPED, reason)
-        if self.is_dry_run:
-            authorize(trigger, self.forge, self.settings.access_policy)
-            self.started_runs += 1
-            return SweepRow(issue.number, issue.title, SweepFate.WOULD_START)
-        return trigger
-
-    @property
-    def _max_run_time(self) -> timedelta:
-        """Longest duration of a run, including extensions by comments. A run that is older was
-        killed."""
-        settings = self.settings
-        return timedelta(seconds=settings.max_extended_limits.max_time + settings.setup_seconds)
-
-    def _find_earlier_publication(self, *triggers: Trigger) -> tuple[Trigger, Publication | None]:
-        """Return the first trigger that an earlier run has answered, with its publication;
-        otherwise the first trigger and None."""
-        for trigger in triggers:
-            publication = self.forge.find_publication(trigger)
-            if publication is not None:
-                return trigger, publication
-        return triggers[0], None
+            return self._add_row(issue, SweepFate.SKIPPED, reason)
+        if not self.is_dry_run:
+            return self._start_run(trigger, issue)
+        authorize(trigger, self.forge, self.settings.access_policy)
+        self.started_runs += 1
+        return self._add_row(issue, SweepFate.WOULD_START)
 
     def _start_run(self, trigger: Trigger, issue: Issue) -> None:
         request = RunRequest(
@@ -267,19 +242,19 @@ class Sweep:
         )
         with watch_comments(comment_watch_for(request, self.settings)):
             result = run_pipeline(request, self.forge)
-        row = self._row_of_result(result, issue)
-        self.started_runs += row.fate in {SweepFate.DONE, SweepFate.FAILED}
-        self._add_row(row)  # before a signal can interrupt what follows
+        # Before a signal can interrupt what follows.
+        self.record_result(result, issue)
         archive_run_log(result, self.settings)
         self.on_result(result)
 
-    def _row_of_result(self, result: RunResult, issue: Issue) -> SweepRow:
+    def record_result(self, result: RunResult, issue: Issue) -> None:
+        """Add the row of a run that has ended."""
         fate, reason = _fate_of_result(result)
         cost, unpriced = 0.0, 0
         if result.log is not None:
             cost, unpriced = cost_of_run(result.log.state.events, result.request.run)
-        url = _page_url(result.publication)
-        return SweepRow(issue.number, issue.title, fate, reason, url, cost, unpriced)
+        self.started_runs += fate in {SweepFate.DONE, SweepFate.FAILED}
+        self._add_row(issue, fate, reason, _page_url(result.publication), cost, unpriced)
 
 
 def _fate_of_result(result: RunResult) -> tuple[SweepFate, str | None]:
@@ -300,10 +275,6 @@ def _page_url(publication: Publication) -> str | None:
     """Return the URL for a person: of the pull request, otherwise of the comment."""
     pull = publication.pull_request
     return (pull.url if pull else None) or publication.comment_url
-
-
-def _not_started_row(issue: Issue, reason: str) -> SweepRow:
-    return SweepRow(issue.number, issue.title, SweepFate.NOT_STARTED, reason)
 
 
 def render_sweep(sweep: Sweep, template: str, server: str) -> str:

@@ -1,24 +1,42 @@
-"""The server's database, SQLite or PostgreSQL: its connections, and readable error messages."""
+"""The server's database, SQLite or PostgreSQL: its tables and connections, and readable error
+messages.
 
-import logging
+A module that uses a table defines it in `TABLES`, so whoever uses one finds it created.
+"""
+
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, make_url
+from sqlalchemy import (
+    URL,
+    BigInteger,
+    Column,
+    Connection,
+    Engine,
+    Integer,
+    MetaData,
+    create_engine,
+    inspect,
+    make_url,
+    select,
+    text,
+)
 from sqlalchemy import event as hooks
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.schema import Table
 
-from resolver.config.retries import RetryPolicy
 from resolver.errors import ResolverError, UsageError
-from resolver.storage.schema import create_tables, has_all_tables
 
-logger = logging.getLogger("resolver.storage")
+TABLES = MetaData()
+"""All tables of the server."""
+
+_CREATION_LOCK = 7_365_736_764_117_106
+"""Key of an advisory lock. Any that other programs don't use will do."""
 
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 
@@ -31,9 +49,6 @@ _DAMAGES = {"file is not a database", "database disk image is malformed"}
 MAX_OVERFLOW = 25
 """Maximum number of connections beyond the five that a pool keeps, when many runs write at once."""
 
-DATABASE_RETRIES = RetryPolicy(seconds=240.0, max_wait_seconds=5.0)
-"""How long storing the results of a run is retried while the database can't be used."""
-
 IDLE_SECONDS = 20
 """Time after which PostgreSQL ends a transaction whose process sends nothing."""
 
@@ -41,7 +56,13 @@ READS = {"resolver_reads": True}
 """Execution options of a read-only transaction, which waits for no writer in SQLite."""
 
 
-_Stored = TypeVar("_Stored")
+def position_column() -> Column[Any]:
+    """Return the primary key of a table whose rows are numbered in the order of their insertion.
+
+    SQLite numbers only a primary key of its type INTEGER.
+    """
+    number = BigInteger().with_variant(Integer(), "sqlite")
+    return Column("position", number, primary_key=True, autoincrement=True)
 
 
 def parse_database_url(url: str, to_write: bool = True) -> URL:
@@ -57,23 +78,21 @@ def parse_database_url(url: str, to_write: bool = True) -> URL:
         parsed = make_url(url)
     except (SQLAlchemyError, ValueError):
         raise UsageError("the database's address can't be read", next_step) from None
-    if parsed.get_backend_name() not in {"sqlite", "postgresql"}:
+    if parsed.get_backend_name() not in _DRIVERS:
         raise UsageError(f"{parsed.drivername} is not a supported database", next_step)
     if parsed.get_backend_name() != "sqlite":
         return parsed
     if not parsed.database or parsed.database == ":memory:":
         raise UsageError("an in-memory database would lose the deliveries", next_step)
     file = Path(parsed.database).absolute()
-    if not to_write:
-        return parsed.set(database=str(file))
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        # The file contains text from private repositories, so only its owner may read it.
-        os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
+        if to_write:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            # It contains text from private repositories, so only its owner may read it.
+            os.close(os.open(file, os.O_WRONLY | os.O_CREAT, 0o600))
     except OSError as error:
-        raise UsageError(
-            f"the database {file} can't be written: {error.strerror}", next_step
-        ) from error
+        what = f"the database {file} can't be written: {error.strerror}"
+        raise UsageError(what, next_step) from error
     return parsed.set(database=str(file))
 
 
@@ -102,21 +121,21 @@ class ServerDatabase:
         self._writer = threading.Lock() if url.get_backend_name() == "sqlite" else nullcontext()
         self._reading = self._engine.execution_options(**READS)
         try:
-            self._create_tables()
+            with self.writing() as connection:
+                self._create_tables(connection)
         except DatabaseError as error:
+            self.close()
             raise UsageError(error.what, error.next_step) from error
 
-    def _create_tables(self) -> None:
-        """Create the missing tables. No connection stays open if that fails."""
-        try:
-            with self.reading() as connection:
-                is_complete = has_all_tables(connection)
-            if not is_complete:
-                with self.writing() as connection:
-                    create_tables(connection)
-        except ResolverError:
-            self.close()
-            raise
+    @staticmethod
+    def _create_tables(connection: Connection) -> None:
+        if connection.dialect.name == "postgresql":
+            # Processes that start together do this one after the other.
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATION_LOCK})
+        if not TABLES.tables.keys() <= set(inspect(connection).get_table_names()):
+            TABLES.create_all(connection)
+        for table in TABLES.tables.values():  # so that a damaged file is found at the start
+            connection.execute(select(table).limit(1)).first()
 
     @contextmanager
     def writing(self) -> Iterator[Connection]:
@@ -211,32 +230,6 @@ def existing_database(address: str) -> Iterator[ServerDatabase]:
         )
     with closing(ServerDatabase(url)) as database:
         yield database
-
-
-def call_persistently(
-    attempt: Callable[[], _Stored], retries: RetryPolicy, subject: str
-) -> _Stored:
-    """Return the result of `attempt`, which is repeated while the database can't be used.
-
-    subject: what is stored, in the plural, for the log. The error of the last attempt reaches
-    people on GitHub, so it does not name the database.
-    """
-
-    def wait_after(error: ResolverError) -> float | None:
-        return 0.0 if isinstance(error, DatabaseError) else None
-
-    def log(error: ResolverError, wait: float) -> None:
-        logger.error(
-            "%s can't be stored for now, next try in %.0f s: %s", subject, wait, error.what
-        )
-
-    try:
-        return retries.call(attempt, wait_after, log)
-    except DatabaseError as error:
-        logger.error("%s can't be stored: %s", subject, error.what)
-        raise DatabaseError(
-            "the server can't use its database", "ask again later; the server's log says why"
-        ) from error
 
 
 def _create_engine(url: URL) -> Engine:

@@ -72,7 +72,7 @@ class LedgerRef:
     """The quota ledger of one repository.
 
     credential: called for each git command, because a token may expire.
-    retries, outages: while other runs push first, and while the server fails.
+    retries: while other runs push first, or the server fails.
 
     Methods raise WorkspaceError if the ledger can't be reached or written, and ForgeError if there
     is no token.
@@ -82,56 +82,48 @@ class LedgerRef:
     credential: Callable[[], Credential | None]
     now: Clock = utc_now
     retries: RetryPolicy = RETRIES
-    outages: RetryPolicy = RETRIES
 
     def read(self) -> QuotaLedger:
         """Return the current ledger."""
         with temporary_directory() as folder:
             return self._fetch_ledger(create_bare_repository(folder / "git")).ledger
 
-    def change(self, change: Change[Answer]) -> Answer:
-        """Change the ledger, with retries until no other run has pushed first, and return the
-        answer."""
-        return self.change_from(None, change)[0]
-
-    def change_from(
+    def change(
         self,
-        known: LedgerVersion | None,
         change: Change[Answer],
+        known: LedgerVersion | None = None,
         accompanying: AccompanyingPush = AccompanyingPush(),
     ) -> tuple[Answer, LedgerVersion]:
-        """Change the ledger as `change` does. Return the answer and the new ledger.
+        """Change the ledger as `change` does, with retries until no other run has pushed first.
+        Return the answer and the new ledger.
 
         known: the ledger as it was last seen, None if it was not. It is used without reading, and
         the push fails if another run has changed it since; only then is it fetched.
         accompanying: pushed as well if the ledger changes; on return, all of its commits are there.
         """
-        attempts = _Attempts(known, accompanying)
+        is_usable = known and known.ledger.readable and not known.ledger.is_damaged
+        # What only the first attempt uses: removing a ref that is gone makes git push nothing.
+        first = [(known if is_usable else None, accompanying)]
+        later = replace(accompanying, obsolete=())
 
         def attempt() -> tuple[Answer, LedgerVersion]:
+            version, pushes = first.pop() if first else (None, later)
             with temporary_directory() as folder:
-                return self._change_once(create_bare_repository(folder / "git"), change, attempts)
+                git = create_bare_repository(folder / "git")
+                ledger = None
+                if version is not None:
+                    ledger, answer = change(version.ledger)
+                # `known` may be out of date, so only a freshly read ledger can decide that nothing
+                # is to be changed.
+                if version is None or ledger is None:
+                    version = self._fetch_ledger(git)
+                    ledger, answer = change(version.ledger)
+                if ledger is None:
+                    return answer, version
+                commit = self._push(git, version, ledger, pushes)
+                return answer, LedgerVersion(ledger, commit, pushed=True)
 
-        def attempt_until_first() -> tuple[Answer, LedgerVersion]:
-            return self.retries.call(attempt, _wait_after_lost_race, _log_wait)
-
-        return self.outages.call(attempt_until_first, _wait_after_outage, _log_wait)
-
-    def _change_once(
-        self, git: HostGit, change: Change[Answer], attempts: "_Attempts"
-    ) -> tuple[Answer, LedgerVersion]:
-        known = attempts.take_known()
-        version = known or self._fetch_ledger(git)
-        ledger, answer = change(version.ledger)
-        # `known` may be out of date, so only a freshly read ledger can decide that nothing is to be
-        # changed.
-        if ledger is None and known is not None:
-            version = self._fetch_ledger(git)
-            ledger, answer = change(version.ledger)
-        if ledger is None:
-            return answer, version
-        commit = self._push(git, version, ledger, attempts.take_accompanying())
-        return answer, LedgerVersion(ledger, commit, pushed=True)
+        return self.retries.call(attempt, _wait_after, _log_wait)
 
     def _fetch_ledger(self, git: HostGit) -> LedgerVersion:
         """Fetch the ledger into a temporary repository."""
@@ -165,7 +157,7 @@ class LedgerRef:
         ledger_commit = OrphanCommit(REF, "Ledger of runs", {FILE: data})
         commit, *other_ids = write_orphans(git, [ledger_commit, *accompanying.commits])
         refs = [f"{commit}:{REF}"]  # a leading "+" would force the push, lease or not
-        if replaced.tip and (replaced.ledger.damaged or not replaced.ledger.readable):
+        if replaced.tip and (replaced.ledger.is_damaged or not replaced.ledger.readable):
             logger.warning("invalid content of the quota ledger is replaced: %s", replaced.tip)
         refs += [
             f"+{id}:{other.ref}" for id, other in zip(other_ids, accompanying.commits, strict=True)
@@ -188,35 +180,12 @@ class LedgerRef:
         raise git_failure(arguments, failed, "writing the quota ledger")
 
 
-class _Attempts:
-    """What only the first attempt to change the ledger uses."""
-
-    def __init__(self, known: LedgerVersion | None, accompanying: AccompanyingPush) -> None:
-        is_usable = known is not None and known.ledger.readable and not known.ledger.damaged
-        self._known = known if is_usable else None
-        self._accompanying = accompanying
-
-    def take_known(self) -> LedgerVersion | None:
-        """Return the ledger as it was last seen, at the first call."""
-        known, self._known = self._known, None
-        return known
-
-    def take_accompanying(self) -> AccompanyingPush:
-        """Return what is pushed as well. Refs are removed at the first call only: removing one that
-        is gone already makes git push nothing at all."""
-        accompanying = self._accompanying
-        self._accompanying = replace(accompanying, obsolete=())
-        return accompanying
-
-
-def _wait_after_lost_race(error: ResolverError) -> float | None:
+def _wait_after(error: ResolverError) -> float | None:
     """Return the seconds to wait before the next attempt, None if it can't help."""
+    if error.cause in OUTAGES:
+        return 0.0
     # Jitter, so that runs that collided do not collide again.
     return random() if _LOST_RACE.search(error.what) else None  # noqa: S311 - not a secret
-
-
-def _wait_after_outage(error: ResolverError) -> float | None:
-    return 0.0 if error.cause in OUTAGES else None
 
 
 def _log_wait(error: ResolverError, wait: float) -> None:

@@ -4,26 +4,15 @@ The jobs of GitHub Actions have the repository alone in common and keep their le
 `resolver.storage.ledger_ref`. What a ledger allows is decided in one place for both.
 """
 
-from datetime import UTC, datetime, timedelta
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
 
-from sqlalchemy import (
-    URL,
-    BigInteger,
-    Boolean,
-    Column,
-    Connection,
-    Float,
-    Integer,
-    Row,
-    String,
-    Table,
-    case,
-    func,
-    select,
-    text,
-)
+from pydantic import ValidationError
+from sqlalchemy import URL, Column, Connection, String, Table, Text, select, text
 
 from resolver.config.retries import RetryPolicy
+from resolver.errors import ResolverError
 from resolver.github.events.quota_ledger import (
     RUN_RETENTION_DAYS,
     Answer,
@@ -33,14 +22,13 @@ from resolver.github.events.quota_ledger import (
     QuotaLedger,
     day_of,
 )
-from resolver.storage.database import (
-    DATABASE_RETRIES,
-    ServerDatabase,
-    call_persistently,
-    open_database,
-    upsert,
-)
-from resolver.storage.schema import TABLES
+from resolver.storage.database import TABLES, DatabaseError, ServerDatabase, open_database, upsert
+
+logger = logging.getLogger("resolver.storage")
+
+DATABASE_RETRIES = RetryPolicy(seconds=240.0, max_wait_seconds=5.0)
+"""How long a change is tried again while the database can't be used. Otherwise a restart of the
+database would end the runs that start meanwhile, and lose the costs of those that end."""
 
 COSTS = Table(
     "resolver_costs",
@@ -48,18 +36,9 @@ COSTS = Table(
     Column("repository", String(300), primary_key=True),
     Column("key", String(40), primary_key=True),
     Column("day", String(10), nullable=False, index=True),
-    Column("run", String(40), nullable=False),
-    Column("thread", BigInteger, nullable=False),
-    Column("user", String(100), nullable=False),
-    Column("bot", Boolean, nullable=False),
-    Column("at", Float, nullable=False),
-    Column("until", Float, nullable=False),
-    Column("reserved", Float, nullable=False),
-    Column("cost", Float, nullable=False),
-    Column("unpriced", Integer, nullable=False),
-    Column("ending", String(30), nullable=False),
+    Column("run", Text, nullable=False),
 )
-"""The fields of `LedgerRun`, with times as seconds since 1970. repository: in lower case."""
+"""repository: in lower case. key, day: of the run. run: a `LedgerRun` as JSON."""
 
 
 class QuotaTable:
@@ -67,8 +46,6 @@ class QuotaTable:
 
     database: open, or its URL as returned by `database.parse_database_url`. Raises UsageError if
     it can't be used, and DatabaseError if that happens later. No error contains the password.
-    retries: how long a change is tried again while the database can't be used. Otherwise a restart
-    of the database would end the runs that start meanwhile, and lose the costs of those that end.
     """
 
     def __init__(
@@ -83,7 +60,8 @@ class QuotaTable:
             return _read_ledger(connection, repository.lower(), now)
 
     def change(self, repository: str, now: datetime, change: Change[Answer]) -> Answer:
-        """Change the ledger of a repository, and return the answer."""
+        """Change the ledger of a repository, and return the answer. The error of the last attempt
+        reaches people on GitHub, so it does not name the database."""
         repository = repository.lower()
 
         def attempt() -> Answer:
@@ -93,40 +71,43 @@ class QuotaTable:
                 changed, answer = change(ledger)
                 for run in changed.runs if changed else ():
                     if ledger.run_of(run.key) != run:
-                        _write(connection, repository, run)
+                        values = {"day": day_of(run.at), "run": run.model_dump_json()}
+                        row = {"repository": repository, "key": run.key, **values}
+                        upsert(connection, COSTS, row, values)
             return answer
 
-        return call_persistently(attempt, self._retries, "costs")
+        def wait_after(error: ResolverError) -> float | None:
+            return 0.0 if isinstance(error, DatabaseError) else None
 
-    def totals(
-        self, now: datetime, repository: str | None = None, month: str | None = None
-    ) -> tuple[CostTotal, ...]:
+        def log(error: ResolverError, wait: float) -> None:
+            logger.error("costs can't be stored for now, next try in %.0f s: %s", wait, error.what)
+
+        try:
+            return self._retries.call(attempt, wait_after, log)
+        except DatabaseError as error:
+            logger.error("costs can't be stored: %s", error.what)
+            raise DatabaseError(
+                "the server can't use its database", "ask again later; the server's log says why"
+            ) from error
+
+    def totals(self, now: datetime, repository: str = "", month: str = "") -> tuple[CostTotal, ...]:
         """Return the totals by month, newest first, and by repository.
 
-        repository, month: restrict the result to these.
+        repository, month: restrict the result to these; "" for all.
         """
-        table = COSTS.c
-        months = func.substr(table.day, 1, 7).label("month")
-        is_active = (table.ending == "") & (table.until > now.timestamp())
-        query = (
-            select(
-                months,
-                table.repository,
-                func.count(),
-                func.sum(table.cost),
-                func.sum(table.unpriced),
-                func.sum(case((is_active, table.reserved), else_=0.0)),
-                func.sum(case((is_active, 1), else_=0)),
-            )
-            .group_by(table.repository, months)
-            .order_by(months.desc(), table.repository)
-        )
+        query = select(COSTS.c.repository, COSTS.c.run).where(COSTS.c.day.startswith(month))
         if repository:
-            query = query.where(table.repository == repository.lower())
-        if month:
-            query = query.where(table.day.like(f"{month}-%"))
+            query = query.where(COSTS.c.repository == repository.lower())
+        runs: dict[str, list[str]] = {}
         with self._database.reading() as connection:
-            return tuple(CostTotal(*row) for row in connection.execute(query).all())
+            for name, run in connection.execute(query.order_by(COSTS.c.repository)):
+                runs.setdefault(name, []).append(run)
+        totals = [
+            total
+            for name, texts in runs.items()
+            for total in QuotaLedger(_parse_runs(texts)).totals(name, now)
+        ]
+        return tuple(sorted(totals, key=lambda total: total.month, reverse=True))
 
     def close(self) -> None:
         """Close all connections."""
@@ -142,19 +123,16 @@ def _lock(connection: Connection) -> None:
 
 def _read_ledger(connection: Connection, repository: str, now: datetime) -> QuotaLedger:
     first_day = day_of(now - timedelta(days=RUN_RETENTION_DAYS))
-    query = select(COSTS).where(COSTS.c.repository == repository, COSTS.c.day >= first_day)
-    rows = connection.execute(query.order_by(COSTS.c.at)).all()
-    return QuotaLedger(runs=tuple(_run_of_row(row) for row in rows))
+    query = select(COSTS.c.run).where(COSTS.c.repository == repository, COSTS.c.day >= first_day)
+    return QuotaLedger(_parse_runs(connection.scalars(query)))
 
 
-def _run_of_row(row: Row[tuple[object, ...]]) -> LedgerRun:
-    values = row._asdict()
-    times = {name: datetime.fromtimestamp(values[name], UTC) for name in ("at", "until")}
-    fields = {name: values[name] for name in LedgerRun.model_fields if name in values}
-    return LedgerRun(**{**fields, **times})
-
-
-def _write(connection: Connection, repository: str, run: LedgerRun) -> None:
-    values = run.model_dump(exclude={"kind", "key"})
-    values |= {"at": run.at.timestamp(), "until": run.until.timestamp(), "day": day_of(run.at)}
-    upsert(connection, COSTS, {"repository": repository, "key": run.key, **values}, values)
+def _parse_runs(texts: Iterable[str]) -> tuple[LedgerRun, ...]:
+    """Return the runs that can be read, oldest first."""
+    runs = []
+    for run in texts:
+        try:
+            runs.append(LedgerRun.model_validate_json(run))
+        except ValidationError:
+            logger.error("the cost of a run can't be read and is set aside")
+    return tuple(sorted(runs, key=lambda run: run.at))

@@ -16,10 +16,9 @@ from sqlalchemy.sql import ColumnElement
 from resolver.events.run_log import is_resumable
 from resolver.events.stream import Clock, utc_now
 from resolver.models.run import RunState, Trigger
-from resolver.storage.database import ServerDatabase, open_database, upsert
+from resolver.storage.database import TABLES, ServerDatabase, open_database, upsert
 from resolver.storage.earlier_runs import EarlierRun
 from resolver.storage.run_store import RunStore
-from resolver.storage.schema import TABLES
 
 
 class _ServerRow(MappedAsDataclass, DeclarativeBase):

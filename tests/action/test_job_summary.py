@@ -59,7 +59,10 @@ def test_a_change_that_was_not_pushed_is_not_shown() -> None:
 
 
 def test_the_use_of_the_quotas_is_a_table() -> None:
-    use = (QuotaUse("#12", 2, 20, 1.5, 50.0), QuotaUse("this repository", 3, 0, 2.0, 0.0))
+    use = (
+        QuotaUse("thread", "#12", 2, 20, 1.5, 50.0),
+        QuotaUse("repository", "this repository", 3, 0, 2.0, 0.0),
+    )
     text = render_job_summary(
         reports.report(pull_request=PULL),
         Publication(branch="agent/12"),

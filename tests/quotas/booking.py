@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from resolver.git.git import Credential
 from resolver.github.events.quota_decision import (
     QuotaBound,
-    QuotaGranted,
+    QuotaExceeded,
     QuotaLimits,
     QuotaRequest,
     decide_quota,
@@ -52,9 +52,9 @@ def book(place: Place, number: int, runs: int, cost: float) -> float | None:
 
     def change(ledger: QuotaLedger) -> tuple[QuotaLedger | None, float | None]:
         decision = decide_quota(ledger, asked, ceilings, NOW)
-        if not isinstance(decision, QuotaGranted):
+        if isinstance(decision, QuotaExceeded):
             return None, None
-        booked = ledger.with_run(entry(number, reserved=decision.reserve))
-        return booked, decision.reserve
+        reserved = min(decision, 5.0)
+        return ledger.with_run(entry(number, reserved=reserved)), reserved
 
-    return place.ledger().change(change)
+    return place.ledger().change(change)[0]

@@ -151,7 +151,7 @@ class PlainSweep(Sweep):
         if trigger.number == self.stops_at:
             raise RunStopped("the run was stopped by SIGTERM", "start it again")
         self.started_runs += 1
-        self._add_row(SweepRow(issue.number, issue.title, SweepFate.DONE, cost=1.0))
+        self._add_row(issue, SweepFate.DONE, cost=1.0)
 
 
 def sweep(
@@ -198,7 +198,7 @@ STOPPED = "the run was stopped by SIGTERM"
         ({"labelings": {1: TAKEN}}, {}, ["skipped an open pull request of carl", "done", "done"]),
         ({"published": ANSWERED}, {}, ["done before", "done", "done"]),  # 2 lacks its comment
         ({"active": ACTIVE}, {}, ["skipped a run that started at 03:04 UTC", "done", "done"]),
-        ({}, {"stops_at": 2}, ["done", f"not started {STOPPED}", f"not started {STOPPED}"]),
+        ({}, {"stops_at": 2}, ["done", f"not started {STOPPED}", "not started the sweep was"]),
     ],
 )
 def test_each_issue_has_its_fate_and_the_reason(
@@ -287,7 +287,8 @@ def test_the_end_of_a_run_decides_the_fate_of_its_issue(
 def test_the_row_of_a_run_has_its_page_and_what_it_cost(tmp_path: Path) -> None:
     made = sweep(forge_with(tmp_path, 1), tmp_path)
     [issue] = made.forge.labeled("agent").oldest_first()
-    row = made._row_of_result(result(tmp_path, Conclusion(), PUBLISHED, RunState.FINISHED), issue)
+    made.record_result(result(tmp_path, Conclusion(), PUBLISHED, RunState.FINISHED), issue)
+    [row] = made.rows
     assert (row.number, row.url, row.cost) == (1, PULL.url, 0.0)
     opening = sample.started().model_copy(update={"run": "run-1"})
     reply = ModelReplied(completion=Completion(model="m", cost=0.5))
@@ -296,5 +297,6 @@ def test_the_row_of_a_run_has_its_page_and_what_it_cost(tmp_path: Path) -> None:
         for event in (opening, reply, reply, unpriced):
             log.stream.add(event)
         ended = replace(result(tmp_path, Conclusion(), PUBLISHED, RunState.FINISHED), log=log)
-        row = made._row_of_result(ended, issue)
+        made.record_result(ended, issue)
+    [_, row] = made.rows
     assert (row.cost, row.unpriced) == (1.0, 1)

@@ -99,7 +99,7 @@ def test_trouble_of_the_server_is_tried_again_and_booked_once(
     place: Place, github: GitHubServer, after: bool
 ) -> None:
     github.fail_next("POST", "git-receive-pack", 502, after=after)
-    keep = replace(place.ledger(), outages=replace(RETRIES, sleep=lambda _: None))
+    keep = replace(place.ledger(), retries=replace(RETRIES, sleep=lambda _: None))
     add(keep, entry(1))
     assert keep.read().runs == (entry(1),)
 
@@ -125,7 +125,7 @@ def test_of_a_damaged_ledger_the_valid_entries_count(place: Place, github: GitHu
     add(place.ledger(), entry(2))
     found = place.ledger().read()
     assert [run.key for run in found.runs] == [entry(1).key, entry(2).key]
-    assert found.damaged == 0
+    assert not found.is_damaged
 
 
 @pytest.mark.parametrize("name", [FILE, "other.txt"])
@@ -160,9 +160,9 @@ def with_entry(number: int) -> Callable[[QuotaLedger], tuple[QuotaLedger, None]]
 
 
 def test_what_this_run_has_kept_is_not_read_again(place: Place, github: GitHubServer) -> None:
-    _, kept = place.ledger().change_from(None, with_entry(1))
+    _, kept = place.ledger().change(with_entry(1))
     asked = len(github.requests)
-    place.ledger().change_from(kept, with_entry(2))
+    place.ledger().change(with_entry(2), kept)
     assert not any("upload-pack" in str(request.query) for request in github.requests[asked:])
     assert place.ledger().read().runs == (entry(1), entry(2))
 
@@ -171,9 +171,9 @@ LOG = AccompanyingPush((OrphanCommit("refs/resolver/runs/7/new", "Log", {"log": 
 
 
 def test_a_log_is_pushed_with_the_ledger(place: Place, github: GitHubServer) -> None:
-    _, kept = place.ledger().change_from(None, with_entry(1))
+    _, kept = place.ledger().change(with_entry(1))
     asked = len(github.requests)
-    place.ledger().change_from(kept, with_entry(2), LOG)
+    place.ledger().change(with_entry(2), kept, LOG)
     assert len(github.requests[asked:]) == 2
     bare = github.repository(place.repository).git
     assert bare.text("show", "refs/resolver/runs/7/new:log") == "one"
@@ -183,8 +183,8 @@ def test_a_log_is_pushed_with_the_ledger(place: Place, github: GitHubServer) -> 
 def test_a_log_is_pushed_if_others_have_changed_the_ledger(
     place: Place, github: GitHubServer
 ) -> None:
-    _, kept = place.ledger().change_from(None, with_entry(1))
+    _, kept = place.ledger().change(with_entry(1))
     add(place.ledger(), entry(2))
-    place.ledger().change_from(kept, with_entry(3), LOG)
+    place.ledger().change(with_entry(3), kept, LOG)
     assert "refs/resolver/runs/7/new" in github.repository(place.repository).git.refs("refs/")
     assert place.ledger().read().runs == (entry(1), entry(2), entry(3))

@@ -13,7 +13,7 @@ from sqlalchemy.engine import create_engine
 from resolver.errors import ResolverError
 from resolver.github.events.quota_decision import (
     QuotaBound,
-    QuotaGranted,
+    QuotaExceeded,
     QuotaLimits,
     QuotaRequest,
     decide_quota,
@@ -46,9 +46,10 @@ def reserve(table: QuotaTable, number: int, limits: QuotaLimits) -> float | None
 
     def change(ledger: QuotaLedger) -> tuple[QuotaLedger | None, float | None]:
         decision = decide_quota(ledger, asked, limits, NOW)
-        if not isinstance(decision, QuotaGranted):
+        if isinstance(decision, QuotaExceeded):
             return None, None
-        return ledger.with_run(a_run(number, reserved=decision.reserve)), decision.reserve
+        reserved = min(decision, 2.0)
+        return ledger.with_run(a_run(number, reserved=reserved)), reserved
 
     return table.change(REPOSITORY, NOW, change)
 

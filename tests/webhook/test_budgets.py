@@ -88,11 +88,13 @@ def test_without_a_server_the_costs_are_those_of_the_ledger_in_the_repository(
         (f"{old.at:%Y-%m}", None, 0.5),
     ]
     assert data["today"][-1] == {
+        "ceiling": "repository",
         "name": "this repository",
         "runs": 1,
         "max_runs": 200,
         "cost": 1.25,
         "max_cost": 250.0,
+        "reserved": 0.0,
     }
     run_command(["costs", "octo/calc", "--month", f"{old.at:%Y-%m}"], environment)
     assert "$0.50, and 2 replies of unknown cost" in capsys.readouterr().out

@@ -30,8 +30,7 @@ from sqlalchemy import (
 )
 
 from resolver.errors import LeaseLost
-from resolver.storage.database import DatabaseError, ServerDatabase
-from resolver.storage.schema import TABLES
+from resolver.storage.database import TABLES, DatabaseError, ServerDatabase
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 

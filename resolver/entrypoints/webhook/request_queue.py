@@ -42,8 +42,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from resolver.errors import UsageError
 from resolver.models.run import Trigger, TriggerKind
 from resolver.runs.common import run_id
-from resolver.storage.database import DatabaseError, ServerDatabase, first_line, open_database
-from resolver.storage.schema import TABLES, position_column
+from resolver.storage.database import (
+    TABLES,
+    DatabaseError,
+    ServerDatabase,
+    first_line,
+    open_database,
+    position_column,
+)
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 

@@ -5,10 +5,9 @@ long bots have been answering each other. It reads and writes nothing. A run cou
 on which it began.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import partial
 
 from resolver.github.events.quota_ledger import Ceiling, LedgerRun, QuotaLedger, day_of
 
@@ -64,18 +63,6 @@ class QuotaRequest:
 
 
 @dataclass(frozen=True)
-class QuotaGranted:
-    """The request may start work.
-
-    `reserve` is the amount to reserve in US dollars, `remaining` what all quotas together still
-    allow.
-    """
-
-    reserve: float
-    remaining: float
-
-
-@dataclass(frozen=True)
 class QuotaExceeded:
     """The request may not start work.
 
@@ -92,20 +79,78 @@ class QuotaExceeded:
     until: datetime | None = None
 
 
+@dataclass(frozen=True)
+class QuotaUse:
+    """What today's runs have used of a quota. name: whose quota it is. cost: US dollars, with what
+    is `reserved` for runs in progress. max_runs, max_cost: 0 for no limit."""
+
+    ceiling: Ceiling
+    name: str
+    runs: int
+    max_runs: int
+    cost: float
+    max_cost: float
+    reserved: float = 0.0
+
+
+def measure_quota_use(
+    runs: Iterable[LedgerRun],
+    limits: QuotaLimits,
+    threads: Iterable[int],
+    users: Iterable[str],
+    now: datetime,
+) -> tuple[QuotaUse, ...]:
+    """Return what today's runs have used of the quotas of these conversations and users, and of
+    that of the repository."""
+    today = runs_of_today(runs, now)
+
+    def measure(ceiling: Ceiling, name: str, bound: QuotaBound, own: list[LedgerRun]) -> QuotaUse:
+        cost = sum(run.counts(now) for run in own)
+        reserved = cost - sum(run.cost for run in own)
+        return QuotaUse(ceiling, name, len(own), bound.runs, cost, bound.cost, reserved)
+
+    uses = []
+    for thread in threads:
+        name = f"#{thread}" if thread else "runs without an issue"
+        own = [run for run in today if run.thread == thread]
+        uses.append(measure("thread", name, limits.thread, own))
+    for user in filter(None, users):
+        own = [run for run in today if run.user == user]
+        uses.append(measure("user", user, limits.user, own))
+    return (*uses, measure("repository", "this repository", limits.repository, today))
+
+
+def runs_of_today(runs: Iterable[LedgerRun], now: datetime) -> list[LedgerRun]:
+    """Return the runs that count for the quotas of today: those that began today, and those in
+    progress."""
+    return [run for run in runs if day_of(run.at) == day_of(now) or run.is_active(now)]
+
+
 def decide_quota(
     ledger: QuotaLedger, request: QuotaRequest, limits: QuotaLimits, now: datetime
-) -> QuotaGranted | QuotaExceeded:
-    """Decide by the ledger whether a request may start work.
+) -> float | QuotaExceeded:
+    """Decide by the ledger whether a request may start work. Return the US dollars that all quotas
+    together still allow, or the refusal of the first quota that is reached.
 
     An earlier attempt of the same request is not counted as another run; its cost is counted.
 
     When the ledger can't be read, a person's request is granted and a bot's is refused, because a
     loop of bots could not be distinguished from work. Each run has its own limits in either case.
     """
-    result = _check_bot_chain(ledger, request) or _check_daily_quotas(ledger, request, limits, now)
-    if isinstance(result, QuotaExceeded):
-        return result
-    return QuotaGranted(min(request.max_cost, result), result)
+    chain = _check_bot_chain(ledger, request)
+    if chain is not None:
+        return chain
+    others = [run for run in ledger.runs if run.key != request.key]
+    earlier = [run for run in runs_of_today(ledger.runs, now) if run.key == request.key]
+    own_cost = sum(run.cost for run in earlier if run.run != request.resumed_run)
+    remaining = float("inf")
+    for use in measure_quota_use(others, limits, [request.thread], [request.user], now):
+        exceeded = _check_quota(use, own_cost, now)
+        if exceeded is not None:
+            return exceeded
+        if use.max_cost:
+            remaining = min(remaining, use.max_cost - use.cost - own_cost)
+    return remaining
 
 
 def _check_bot_chain(ledger: QuotaLedger, request: QuotaRequest) -> QuotaExceeded | None:
@@ -145,121 +190,30 @@ def _count_bot_runs(ledger: QuotaLedger, request: QuotaRequest) -> int:
     return count
 
 
-@dataclass(frozen=True)
-class DailyQuota:
-    """One quota of the day. name: whose quota it is, for a message."""
+def _check_quota(use: QuotaUse, own_cost: float, now: datetime) -> QuotaExceeded | None:
+    """Return the refusal of a quota that is reached, else None.
 
-    ceiling: Ceiling
-    name: str
-    bound: QuotaBound
-    includes: Callable[[LedgerRun], bool]
-
-
-def daily_quotas(
-    limits: QuotaLimits, threads: Iterable[int], users: Iterable[str]
-) -> Iterator[DailyQuota]:
-    """Yield the quotas of these conversations and users, and that of the repository."""
-    for thread in threads:
-        name = f"#{thread}" if thread else "runs without an issue"
-        yield DailyQuota("thread", name, limits.thread, partial(_is_in_thread, thread))
-    for user in filter(None, users):
-        yield DailyQuota("user", user, limits.user, partial(_is_by_user, user))
-    yield DailyQuota("repository", "this repository", limits.repository, lambda _: True)
-
-
-def _is_in_thread(thread: int, run: LedgerRun) -> bool:
-    return run.thread == thread
-
-
-def _is_by_user(user: str, run: LedgerRun) -> bool:
-    return run.user == user
-
-
-def runs_of_today(ledger: QuotaLedger, now: datetime) -> list[LedgerRun]:
-    """Return the runs that count for the quotas of today: those that began today, and those in
-    progress."""
-    return [run for run in ledger.runs if day_of(run.at) == day_of(now) or run.is_active(now)]
-
-
-@dataclass(frozen=True)
-class QuotaUse:
-    """What today's runs have used of a quota. cost: US dollars, with what is reserved for runs in
-    progress. max_runs, max_cost: 0 for no limit."""
-
-    name: str
-    runs: int
-    max_runs: int
-    cost: float
-    max_cost: float
-
-
-def measure_quota_use(
-    ledger: QuotaLedger, quotas: Iterable[DailyQuota], now: datetime
-) -> tuple[QuotaUse, ...]:
-    """Return what today's runs have used of each of the quotas."""
-    today = runs_of_today(ledger, now)
-
-    def measure(quota: DailyQuota) -> QuotaUse:
-        runs = [run for run in today if quota.includes(run)]
-        cost = sum(run.counts(now) for run in runs)
-        return QuotaUse(quota.name, len(runs), quota.bound.runs, cost, quota.bound.cost)
-
-    return tuple(measure(quota) for quota in quotas)
-
-
-def _check_daily_quotas(
-    ledger: QuotaLedger, request: QuotaRequest, limits: QuotaLimits, now: datetime
-) -> QuotaExceeded | float:
-    """Return the US dollars left today, or the refusal of the first quota that is reached."""
-    today = runs_of_today(ledger, now)
-    remaining = float("inf")
-    for quota in daily_quotas(limits, [request.thread], [request.user]):
-        result = _check_quota(quota, filter(quota.includes, today), request, now)
-        if isinstance(result, QuotaExceeded):
-            return result
-        remaining = min(remaining, result)
-    return remaining
-
-
-def _check_quota(
-    quota: DailyQuota, runs: Iterable[LedgerRun], request: QuotaRequest, now: datetime
-) -> QuotaExceeded | float:
-    """Return the US dollars that one quota leaves, or its refusal."""
-    ceiling, bound = quota.ceiling, quota.bound
-    name = "this thread" if ceiling == "thread" else quota.name
-    runs = list(runs)
-    others = [run for run in runs if run.key != request.key]
-    own_cost = sum(
-        run.cost for run in runs if run.key == request.key and run.run != request.resumed_run
-    )
-    other_cost = sum(run.counts(now) for run in others)
+    own_cost: of earlier attempts of the request.
+    """
+    name = "this thread" if use.ceiling == "thread" else use.name
     tomorrow = (now.astimezone(UTC) + timedelta(days=1)).replace(
         hour=0, minute=0, second=0, microsecond=0
     )
     retry_step = f"Ask again on or after {tomorrow:%Y-%m-%d} (00:00 UTC)"
-    if bound.runs and len(others) >= bound.runs:
-        run_count = f"{len(others)} run{'' if len(others) == 1 else 's'}"
-        return QuotaExceeded(
-            ceiling,
-            f"{name} has had {run_count} today, and the limit is {bound.runs}",
-            retry_step,
-            tomorrow,
-        )
-    if not bound.cost:
-        return float("inf")
-    remaining = bound.cost - other_cost - own_cost
-    if remaining < MIN_RUN_COST:
-        reserved = sum(run.counts(now) - run.cost for run in others)
-        reserved_note = (
-            f" (${reserved:.2f} of it is reserved for runs in progress)" if reserved else ""
-        )
-        sooner_note = ", or when the runs in progress have ended" if reserved else ""
-        return QuotaExceeded(
-            ceiling,
-            f"the runs of {name} cost ${other_cost + own_cost:.2f} today{reserved_note}, of the "
-            f"${bound.cost:.2f} that they may cost",
-            f"{retry_step}{sooner_note}; the operator can raise "
-            f"`{'daily_budget' if ceiling == 'repository' else 'max_budget'}`",
-            tomorrow,
-        )
-    return remaining
+    if use.max_runs and use.runs >= use.max_runs:
+        count = f"{use.runs} run{'' if use.runs == 1 else 's'}"
+        what = f"{name} has had {count} today, and the limit is {use.max_runs}"
+        return QuotaExceeded(use.ceiling, what, retry_step, tomorrow)
+    cost = use.cost + own_cost
+    if not use.max_cost or use.max_cost - cost >= MIN_RUN_COST:
+        return None
+    of_it = f" (${use.reserved:.2f} of it is reserved for runs in progress)" if use.reserved else ""
+    sooner = ", or when the runs in progress have ended" if use.reserved else ""
+    setting = "daily_budget" if use.ceiling == "repository" else "max_budget"
+    return QuotaExceeded(
+        use.ceiling,
+        f"the runs of {name} cost ${cost:.2f} today{of_it}, of the ${use.max_cost:.2f} that they "
+        "may cost",
+        f"{retry_step}{sooner}; the operator can raise `{setting}`",
+        tomorrow,
+    )

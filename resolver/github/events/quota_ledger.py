@@ -1,7 +1,7 @@
 """The quota ledger of a repository: its entries and their form as JSON lines.
 
 Anyone with push access can write to the ledger, so its content is not trusted. A line that is not a
-valid entry is skipped and counted, and no entry has a free-text field, so the ledger can't carry
+valid entry is skipped, and no entry has a free-text field, so the ledger can't carry
 instructions to a model. This module does not know where the ledger is stored; see
 `resolver.storage.ledger_ref`.
 """
@@ -18,7 +18,7 @@ MAX_LEDGER_BYTES = 4_000_000
 """Maximum size of a ledger in bytes. A larger one is reported as unreadable."""
 
 MAX_LINE_BYTES = 2_000
-"""Maximum length of one line in bytes. A longer one is counted as damaged."""
+"""Maximum length of one line in bytes. A longer one is invalid."""
 
 RUN_RETENTION_DAYS = 7
 """Days for which single runs are kept. Older ones are reduced to daily sums."""
@@ -141,14 +141,14 @@ class QuotaLedger:
     """The entries of a ledger, each kind sorted oldest first.
 
     Attributes:
-        damaged: Number of invalid lines that were skipped when the ledger was read.
+        is_damaged: True when invalid lines were skipped when the ledger was read.
         readable: False when the stored data is not a ledger or can't be fetched, so that nothing is
             known about earlier runs.
     """
 
     runs: tuple[LedgerRun, ...] = ()
     days: tuple[LedgerDay, ...] = ()
-    damaged: int = 0
+    is_damaged: bool = False
     readable: bool = True
 
     def run_of(self, key: str) -> LedgerRun | None:
@@ -208,7 +208,7 @@ def normalize_login(login: str) -> str:
 
 
 def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
-    """Parse a ledger. Never raises: a line that is not a valid entry is counted as damaged.
+    """Parse a ledger. Never raises: a line that is not a valid entry is skipped.
 
     Of two runs with the same key the later line wins. An entry dated in the future is invalid,
     since it could otherwise be counted on a day of its author's choice. Runs older than 400 days
@@ -216,25 +216,15 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
     """
     if len(data) > MAX_LEDGER_BYTES:
         return QuotaLedger(readable=False)
-    runs: dict[str, LedgerRun] = {}
-    days: dict[str, LedgerDay] = {}
-    damaged = 0
-    for line in data.split(b"\n"):
-        if not line.strip():
-            continue
-        match _parse_entry(line, now):
-            case LedgerRun() as run:
-                runs[run.key] = run
-            case LedgerDay() as day:
-                days[day.day] = day
-            case None:
-                damaged += 1
-    readable = not damaged or bool(runs or days)
+    entries = [_parse_entry(line, now) for line in data.split(b"\n") if line.strip()]
+    runs = {entry.key: entry for entry in entries if isinstance(entry, LedgerRun)}
+    days = {entry.day: entry for entry in entries if isinstance(entry, LedgerDay)}
+    is_damaged = None in entries
     return QuotaLedger(
         runs=tuple(sorted(runs.values(), key=lambda run: run.at)),
         days=tuple(sorted(days.values(), key=lambda day: day.day)),
-        damaged=damaged,
-        readable=readable,
+        is_damaged=is_damaged,
+        readable=not is_damaged or bool(runs or days),
     )
 
 

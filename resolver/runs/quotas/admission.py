@@ -26,11 +26,9 @@ from resolver.github.events.payloads import IssueComment
 from resolver.github.events.quota_decision import (
     QuotaBound,
     QuotaExceeded,
-    QuotaGranted,
     QuotaLimits,
     QuotaRequest,
     QuotaUse,
-    daily_quotas,
     decide_quota,
     measure_quota_use,
 )
@@ -84,9 +82,9 @@ def quota_limits_of(settings: Settings) -> QuotaLimits:
 def ledger_for_run(request: RunRequest, settings: Settings) -> LedgerRef:
     """Return the ledger of the repository that a run works on."""
     url = settings.clone_url(request.trigger.repository)
-    policy = settings.pace.retries
-    outages = policy.lasting(min(policy.seconds, RETRIES.seconds))
-    return LedgerRef(url, lambda: request.credential(settings), request.now, outages=outages)
+    seconds = min(settings.pace.retries.seconds, RETRIES.seconds)
+    retries = RETRIES.lasting(seconds)
+    return LedgerRef(url, lambda: request.credential(settings), request.now, retries)
 
 
 def ledger_key(key: str) -> str:
@@ -137,7 +135,7 @@ def reserve_quota(
         ledger_ref = ledger_for_run(request, settings)
         known = _ledger_from_snapshot(snapshot, now)
         try:
-            (decision, entry), version = ledger_ref.change_from(known, reserve)
+            (decision, entry), version = ledger_ref.change(reserve, known)
         except (WorkspaceError, ForgeError) as error:
             # Without write access the decision is made from what can be read.
             logger.warning("the quota ledger could not be updated: %s", error.what)
@@ -147,10 +145,10 @@ def reserve_quota(
         reached = QuotaReached(decision.what, decision.next_step)
         reached.is_silent = _was_notified_today(request, forge, now)
         raise reached
-    return AcceptedRun(entry, decision.remaining, version if entry else None, snapshot)
+    return AcceptedRun(entry, decision, version if entry else None, snapshot)
 
 
-_LedgerDecision = tuple[QuotaGranted | QuotaExceeded, LedgerRun | None]
+_LedgerDecision = tuple[float | QuotaExceeded, LedgerRun | None]
 """A decision, and the entry of the run if it is admitted and written."""
 
 
@@ -202,11 +200,9 @@ def record_cost(values: StageValues, report: Report) -> RecordedCost:
     def end(ledger: QuotaLedger) -> tuple[QuotaLedger | None, tuple[QuotaUse, ...]]:
         with_run = ledger if ledger.run_of(key) or not reservation else ledger.with_run(reservation)
         ended = end_entry(with_run, key, request.run, cost, unpriced, report.ending.value)
+        thread, user = request.trigger.subject or 0, normalize_login(request.trigger.actor.login)
         limits, latest = quota_limits_of(settings), ended or ledger
-        quotas = daily_quotas(
-            limits, [request.trigger.subject or 0], [normalize_login(request.trigger.actor.login)]
-        )
-        return ended, measure_quota_use(latest, quotas, now)
+        return ended, measure_quota_use(latest.runs, limits, [thread], [user], now)
 
     try:
         if request.quota_table is not None:
@@ -216,7 +212,7 @@ def record_cost(values: StageValues, report: Report) -> RecordedCost:
             return RecordedCost(False, request.quota_table.change(repository, now, end))
         version_before = values.accepted.ledger if values.accepted else None
         log_push = _log_push(values)
-        use, version = ledger_for_run(request, settings).change_from(version_before, end, log_push)
+        use, version = ledger_for_run(request, settings).change(end, version_before, log_push)
     except LeaseLost:
         raise
     except (ResolverError, RunStopped) as error:
@@ -311,7 +307,7 @@ def _entry(
     request: RunRequest,
     settings: Settings,
     quota_request: QuotaRequest,
-    decision: QuotaGranted,
+    remaining: float,
     ledger: QuotaLedger,
     now: datetime,
 ) -> LedgerRun:
@@ -329,7 +325,7 @@ def _entry(
         bot=quota_request.bot,
         at=started_at,
         until=min(now + settings.longest_run, started_at + MAX_RESERVATION_TIME),
-        reserved=min(decision.reserve, MAX_DOLLARS),
+        reserved=min(quota_request.max_cost, remaining, MAX_DOLLARS),
         cost=existing.cost if existing and is_restart else 0.0,
         unpriced=existing.unpriced if existing and is_restart else 0,
     )

@@ -8,11 +8,9 @@ import pytest
 from resolver.github.events.quota_decision import (
     QuotaBound,
     QuotaExceeded,
-    QuotaGranted,
     QuotaLimits,
     QuotaRequest,
     QuotaUse,
-    daily_quotas,
     decide_quota,
     measure_quota_use,
 )
@@ -33,17 +31,15 @@ def refused(known: QuotaLedger, ceilings: QuotaLimits, **more: Any) -> QuotaExce
     return decision
 
 
-def admitted(
-    known: QuotaLedger, ceilings: QuotaLimits, number: int = 99, **more: Any
-) -> QuotaGranted:
+def admitted(known: QuotaLedger, ceilings: QuotaLimits, number: int = 99, **more: Any) -> float:
     decision = decide_quota(known, quota_request(number, **more), ceilings, NOW)
-    assert isinstance(decision, QuotaGranted)
+    assert isinstance(decision, float)
     return decision
 
 
 def test_without_quotas_every_run_is_granted() -> None:
     many = ledger(*(ended(n, cost=100.0) for n in range(50)))
-    assert admitted(many, QuotaLimits()) == QuotaGranted(reserve=5.0, remaining=float("inf"))
+    assert admitted(many, QuotaLimits()) == float("inf")
 
 
 def runs(thread: int = 0, user: int = 0, repository: int = 0) -> QuotaLimits:
@@ -106,7 +102,7 @@ def test_a_quota_that_is_not_used_up_leaves_the_least_of_what_remains(
 ) -> None:
     granted = admitted(ledger(*known), limits, **request_of)
     if remaining is not None:
-        assert granted == QuotaGranted(min(5.0, remaining), remaining)
+        assert granted == remaining
 
 
 def test_a_refusal_says_what_was_used_and_when_to_ask_again() -> None:
@@ -122,11 +118,10 @@ def test_a_refusal_says_what_was_used_and_when_to_ask_again() -> None:
 def test_the_use_of_a_quota_is_what_today_has_used() -> None:
     known = ledger(ended(1), a_run(2, cost=0.25), ended(3, thread=13), ended(4, at=YESTERDAY))
     limits = QuotaLimits(thread=QuotaBound(3, 10.0), user=QuotaBound(cost=20.0))
-    quotas = daily_quotas(limits, [12], ["ada", ""])
-    assert measure_quota_use(known, quotas, NOW) == (
-        QuotaUse("#12", 2, 3, 5.75, 10.0),
-        QuotaUse("ada", 3, 0, 6.25, 20.0),
-        QuotaUse("this repository", 3, 0, 6.25, 0.0),
+    assert measure_quota_use(known.runs, limits, [12], ["ada", ""], NOW) == (
+        QuotaUse("thread", "#12", 2, 3, 5.75, 10.0, 5.0),
+        QuotaUse("user", "ada", 3, 0, 6.25, 20.0, 5.0),
+        QuotaUse("repository", "this repository", 3, 0, 6.25, 0.0, 5.0),
     )
 
 

@@ -47,7 +47,7 @@ def test_a_serialized_ledger_is_read_back() -> None:
 
 def test_of_two_runs_with_one_key_the_later_line_is_used() -> None:
     found = read_ledger(b"\n" + line(cost=1, colour="of a newer version") + line(cost=2), NOW)
-    assert ([run.cost for run in found.runs], found.damaged) == ([2], 0)
+    assert ([run.cost for run in found.runs], found.is_damaged) == ([2], False)
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,7 @@ def test_of_two_runs_with_one_key_the_later_line_is_used() -> None:
 def test_an_invalid_line_is_kept_aside_and_the_others_count(damaged: bytes) -> None:
     found = read_ledger(damaged + line(key=key(7)), NOW)
     assert [run.key for run in found.runs] == [key(7)]
-    assert found.damaged == 1
-    assert found.readable
+    assert found.is_damaged and found.readable
 
 
 def test_a_ledger_of_garbage_is_unreadable() -> None:
@@ -95,7 +94,7 @@ def test_a_ledger_of_garbage_is_unreadable() -> None:
 @given(st.binary(max_size=400))
 def test_no_bytes_make_reading_fail(data: bytes) -> None:
     found = read_ledger(data, NOW)
-    assert read_ledger(serialize_ledger(found, NOW), NOW).damaged == 0
+    assert not read_ledger(serialize_ledger(found, NOW), NOW).is_damaged
 
 
 JSON = st.recursive(
