@@ -6,7 +6,6 @@ socket, which the runner mounts too.
 """
 
 import json
-import re
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
@@ -97,17 +96,14 @@ def run_action(
     runs = definition["runs"]
     assert runs["using"] == "docker"
     given = _inputs(definition, inputs, job)
-    contexts = {"github": _github_context(job), "inputs": given}
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         mounts = _mounts(folder, workspace, job)
         container = engine.containers.create(
             image,
-            command=[expand(str(argument), contexts) for argument in runs.get("args", ())],
-            entrypoint=runs.get("entrypoint"),
             working_dir="/github/workspace",
             environment={
-                **{name: expand(str(value), contexts) for name, value in _items(runs, "env")},
+                **runs["env"],
                 **_variables(job),
                 **{f"INPUT_{name.replace(' ', '_').upper()}": given[name] for name in given},
             },
@@ -156,46 +152,15 @@ def checked_out(repository: BareRepository, folder: Path, ref: str = "main") -> 
     return folder
 
 
-def _items(section: Mapping[str, Any], name: str) -> Iterator[tuple[str, Any]]:
-    yield from (section.get(name) or {}).items()
-
-
 def _inputs(definition: Mapping[str, Any], sent: Mapping[str, str], job: Job) -> dict[str, str]:
-    declared = dict(_items(definition, "inputs"))
+    declared = definition["inputs"]
     unknown = sorted(set(sent) - set(declared))
     if unknown:
         raise ValueError(f"Unexpected input(s) {unknown}, valid inputs are {sorted(declared)}")
-    contexts = {"github": _github_context(job)}
-    defaults = {
-        name: expand(_scalar((facts or {}).get("default", "")), contexts)
-        for name, facts in declared.items()
-    }
-    return {**defaults, **sent}
-
-
-def _scalar(value: Any) -> str:
-    # YAML's true is "true" for the runner.
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _github_context(job: Job) -> dict[str, str]:
-    return {
-        "token": job.token,
-        "repository": job.repository,
-        "server_url": job.server_url,
-    }
-
-
-def expand(text: str, contexts: Mapping[str, Mapping[str, str]]) -> str:
-    """`${{ context.name }}` filled in. Raises ValueError for any other expression."""
-
-    def value(match: re.Match[str]) -> str:
-        context, _, name = match[1].strip().partition(".")
-        if context not in contexts or name not in contexts[context]:
-            raise ValueError(f"the expression {match[0]} is not known here")
-        return contexts[context][name]
-
-    return re.sub(r"\$\{\{(.*?)\}\}", value, text)
+    defaults = {name: (facts or {}).get("default", "") for name, facts in declared.items()}
+    # YAML's true is "true" for the runner, and this expression the only one.
+    texts = {n: str(v).lower() if isinstance(v, bool) else str(v) for n, v in defaults.items()}
+    return {n: v.replace("${{ github.token }}", job.token) for n, v in texts.items()} | dict(sent)
 
 
 def _variables(job: Job) -> dict[str, str]:

@@ -17,18 +17,14 @@ from tests.parts.github_server.state import (
     App,
     CheckRun,
     Comment,
-    HookDelivery,
+    Document,
     Issue,
-    Push,
     Reaction,
     Repository,
     Review,
     ReviewComment,
-    Status,
     Text,
 )
-
-Document = dict[str, Any]
 
 
 def stamp(moment: datetime) -> str:
@@ -75,11 +71,6 @@ def app(site: Site, given: App) -> Document:
         "permissions": dict(given.permissions),
         "events": given.events,
     }
-
-
-def delivery(site: Site, given: HookDelivery) -> Document:
-    names = ("id", "guid", "delivered_at", "status_code", "event")
-    return {name: getattr(given, name) for name in names}
 
 
 def repository_url(site: Site, repo: Repository) -> str:
@@ -144,13 +135,12 @@ def _text(kind: str, given: Text) -> Document:
 
 def _subject(site: Site, given: Issue) -> Document:
     """What issues and pull requests have."""
-    known = (given.repository.labels[name.lower()] for name in given.labels)
     return {
         **_text("PullRequest" if given.pull else "Issue", given),
         "html_url": page_url(site, given),
         "number": given.number,
         "title": given.title,
-        "labels": [{"id": label.id, "name": label.name, "color": "ededed"} for label in known],
+        "labels": [{"name": name, "color": "ededed"} for name in given.labels],
         "state": given.state,
         "locked": given.locked,
         "assignees": given.assignees,
@@ -264,18 +254,6 @@ def ref(site: Site, repo: Repository, name: str, sha: str, kind: str = "commit")
     return {"ref": name, "url": url, "object": {"sha": sha, "type": kind}}
 
 
-def activity(site: Site, push: Push) -> Document:
-    return {
-        "id": push.id,
-        "before": push.before,
-        "after": push.after,
-        "ref": f"refs/heads/{push.branch}",
-        "timestamp": push.at,
-        "activity_type": push.kind,
-        "actor": push.account,
-    }
-
-
 def content(site: Site, repo: Repository, revision: str, entry: Document) -> Document:
     """A file or folder as a listing shows it."""
     url = f"{repository_url(site, repo)}/contents/{quote(entry['path'])}?ref={revision}"
@@ -311,26 +289,14 @@ def check_run(site: Site, given: CheckRun) -> Document:
     }
 
 
-def status(site: Site, given: Status) -> Document:
-    return {
-        **{name: getattr(given, name) for name in ("id", "state", "description", "context")},
-        "target_url": None,
-        "created_at": given.at,
-        "updated_at": given.at,
-    }
-
-
 _DOCUMENTS: dict[type, Callable[[Site, Any], Document]] = {
     Account: account,
     App: app,
     CheckRun: check_run,
     Comment: comment,
-    HookDelivery: delivery,
     Issue: issue,
-    Push: activity,
     Reaction: reaction,
     Repository: repository,
     Review: review,
     ReviewComment: review_comment,
-    Status: status,
 }

@@ -132,7 +132,7 @@ def get_commit(call: Call) -> Document:
 def list_activity(call: Call) -> Answer:
     call.world.note_pushes(call.repository)
     wanted = call.query.get("ref", "").removeprefix("refs/heads/")
-    rows = [push for push in call.repository.pushes if wanted in ("", push.branch)]
+    rows = [p for p in call.repository.pushes if not wanted or p["ref"] == f"refs/heads/{wanted}"]
     if call.query.get("direction", "desc") == "desc":
         rows.reverse()
     return call.page_after(rows, "after")

@@ -185,14 +185,14 @@ class Call:
         headers = {"Link": ", ".join(links)} if links else {}
         return rows[(page - 1) * size : page * size], headers
 
-    def page_after(self, rows: Sequence[Any], parameter: str) -> Answer:
+    def page_after(self, rows: Sequence[Document], parameter: str) -> Answer:
         """The page behind the row whose id the parameter names, in lists without numbered pages."""
-        ids = [str(row.id) for row in rows]
+        ids = [str(row["id"]) for row in rows]
         cursor = self.query.get(parameter)
         start = ids.index(cursor) + 1 if cursor in ids else 0
         shown = rows[start : start + min(self._asked("per_page", 30), 100)]
         is_last = not shown or shown[-1] is rows[-1]
-        links = {} if is_last else {"Link": self._link("next", parameter, shown[-1].id)}
+        links = {} if is_last else {"Link": self._link("next", parameter, shown[-1]["id"])}
         return Answer(200, list(shown), links)
 
     def _asked(self, name: str, default: int) -> int:

@@ -27,14 +27,12 @@ from tests.parts.github_server.state import (
     App,
     CheckRun,
     Comment,
-    HookDelivery,
+    Document,
     Issue,
-    Label,
     Pull,
     Repository,
     Review,
     ReviewComment,
-    Status,
     Token,
     World,
     new_token,
@@ -169,10 +167,10 @@ class Stage:
         payload: dict[str, Any],
         status_code: int = 0,
         event: str = "issue_comment",
-    ) -> HookDelivery:
+    ) -> Document:
         """An attempt to deliver it, as it ended."""
-        at = self.world.now()
-        made = HookDelivery(next(self.world.ids), guid, event, payload, status_code, at)
+        made = {"id": next(self.world.ids), "guid": guid, "delivered_at": self.world.now()}
+        made |= {"status_code": status_code, "event": event, "request": {"payload": payload}}
         hook.deliveries.append(made)
         return made
 
@@ -396,14 +394,10 @@ class Stage:
             return review
 
     def put_labels(self, issue: Issue, names: Iterable[str], by: Account) -> None:
-        have = {name.lower() for name in issue.labels}
         for name in names:
-            key = name.lower()
-            label = issue.repository.labels.setdefault(key, Label(next(self.world.ids), name))
-            if key not in have:
-                issue.labels.append(label.name)
-                have.add(key)
-                self.world.note(issue, "labeled", by, label.name)
+            if name.lower() not in {label.lower() for label in issue.labels}:
+                issue.labels.append(name)
+                self.world.note(issue, "labeled", by, name)
 
     def add_label(self, issue: Issue, label: str, by: str | None = None) -> None:
         """by: the repository's owner unless given."""
@@ -446,8 +440,9 @@ class Stage:
     ) -> None:
         """A commit status."""
         at = self.world.now()
-        status = Status(next(self.world.ids), commit, context, state, description, at)
-        self.repository(repository).statuses.append(status)
+        status = {"id": next(self.world.ids), "context": context, "state": state}
+        status |= {"description": description, "created_at": at, "updated_at": at}
+        self.repository(repository).statuses.setdefault(commit, []).append(status)
 
     def upload(self, file: bytes | uploads.File) -> str:
         """The path of something that was dropped into a text."""

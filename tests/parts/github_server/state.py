@@ -13,6 +13,9 @@ from typing import Any, TypeVar
 
 from tests.parts.github_server.bare import BareRepository
 
+Document = dict[str, Any]
+"""As the REST API shows it; it may hold objects of this module."""
+
 ROLES = ("none", "read", "triage", "write", "maintain", "admin")
 ALPHABET = string.ascii_letters + string.digits
 
@@ -49,18 +52,6 @@ class Token:
 
 
 @dataclass
-class HookDelivery:
-    """An attempt to deliver an event to an App's webhook. status_code: 0 where nobody answered."""
-
-    id: int
-    guid: str
-    event: str
-    payload: dict[str, Any]
-    status_code: int
-    delivered_at: datetime
-
-
-@dataclass
 class App:
     """A GitHub App. The private key is PEM text.
 
@@ -81,7 +72,7 @@ class App:
     events: tuple[str, ...] = ("issues", "issue_comment")
     installations: dict[str, int] = field(default_factory=dict)
     suspended: bool = False
-    deliveries: list[HookDelivery] = field(default_factory=list)
+    deliveries: list[Document] = field(default_factory=list)
 
 
 @dataclass
@@ -90,12 +81,6 @@ class Reaction:
     account: Account
     content: str
     created_at: datetime
-
-
-@dataclass
-class Label:
-    id: int
-    name: str
 
 
 @dataclass
@@ -145,19 +130,6 @@ class Review(Text):
     state: str
     commit: str
     comments: list[ReviewComment] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Push:
-    """A branch's tip that changed. kind: as GitHub's activity list calls it."""
-
-    id: int
-    branch: str
-    before: str
-    after: str
-    at: datetime
-    account: Account | None
-    kind: str
 
 
 @dataclass
@@ -213,7 +185,7 @@ class Issue(Text):
     reviews: list[Review] = field(default_factory=list)
     last_edited_at: datetime | None = None
     events: list[IssueEvent] = field(default_factory=list)
-    milestone: dict[str, Any] | None = None
+    milestone: Document | None = None
     pull: Pull | None = None
 
     @property
@@ -253,23 +225,12 @@ class CheckRun:
     log: str | None = None
 
 
-@dataclass(frozen=True)
-class Status:
-    """A commit status."""
-
-    id: int
-    commit: str
-    context: str
-    state: str
-    description: str | None
-    at: datetime
-
-
 @dataclass
 class Repository:
     """A repository; its content is in `git`. Flags are there for tests to set.
 
     pusher: who has pushed last; None when that has been noted.
+    statuses: of each commit, oldest first. pushes: the branches' tips that changed, oldest first.
     rules: pattern of branches, and the type of a rule that holds there ("creation", ...).
     """
 
@@ -285,11 +246,10 @@ class Repository:
     pusher: Account | None = None
     roles: dict[str, str] = field(default_factory=dict)
     associations: dict[str, str] = field(default_factory=dict)
-    labels: dict[str, Label] = field(default_factory=dict)
     issues: dict[int, Issue] = field(default_factory=dict)
     check_runs: list[CheckRun] = field(default_factory=list)
-    statuses: list[Status] = field(default_factory=list)
-    pushes: list[Push] = field(default_factory=list)
+    statuses: dict[str, list[Document]] = field(default_factory=dict)
+    pushes: list[Document] = field(default_factory=list)
     rules: list[tuple[str, str]] = field(default_factory=list)
 
     @property
@@ -389,21 +349,21 @@ class World:
     def note_pushes(self, repository: Repository) -> None:
         """Remember the branches whose tips have changed since the last look."""
         by, repository.pusher = repository.pusher or repository.owner, None
-        known = {push.branch: push.after for push in repository.pushes}
+        known = {push["ref"]: push["after"] for push in repository.pushes}
         for name, (tip, _) in repository.git.refs("refs/heads/").items():
-            branch = name.removeprefix("refs/heads/")
-            before = known.get(branch)
+            branch, before = name.removeprefix("refs/heads/"), known.get(name)
             if before == tip:
                 continue
             kind = "branch_creation"
             if before is not None:
                 kind = "push" if repository.git.merge_base(before, tip) == before else "force_push"
-            push = Push(next(self.ids), branch, before or "0" * 40, tip, self.now(), by, kind)
+            push = {"id": next(self.ids), "before": before or "0" * 40, "after": tip, "ref": name}
+            push |= {"timestamp": self.now(), "activity_type": kind, "actor": by}
             repository.pushes.append(push)
             for issue in repository.pulls:
                 pull = issue.pull if issue.state == "open" else None
                 if pull and pull.head == branch and pull.head_repository is repository:
-                    issue.updated_at = push.at
+                    issue.updated_at = self.now()
 
 
 def new_token(prefix: str, long: bool = False) -> str:
