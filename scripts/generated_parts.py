@@ -24,7 +24,7 @@ from resolver.cli.agent_workflow import (
     job_condition,
     workflow_text,
 )
-from resolver.config.agent_settings import CONDENSERS, CondenserDeclaration
+from resolver.config.agent_settings import CONDENSERS
 from resolver.config.declaration import setting_arguments
 from resolver.config.settings import Settings
 from resolver.github.events.starting_events import STARTING_EVENTS
@@ -152,12 +152,6 @@ def between(text: str, start: str, end: str, part: str) -> str:
     return f"{head}{start}{part}{end}{tail}"
 
 
-def condenser_row(name: str, condenser: CondenserDeclaration) -> str:
-    """Return the row of docs/explanation/memory.md about a condenser."""
-    defaults = ", ".join(f"`{n}` {value}" for n, value in condenser.defaults.items())
-    return f"| `{name}` | {condenser.removes} | {defaults} |\n"
-
-
 def generated_files() -> dict[str, str]:
     """Return the whole content of each file that has generated parts, by its path."""
     files = {
@@ -193,9 +187,9 @@ def generated_files() -> dict[str, str]:
         ),
         (
             "docs/explanation/memory.md",
-            "| Name | What it removes | Parameters and defaults |\n|---|---|---|\n",
+            "| Name | What it removes |\n|---|---|\n",
             "\n- `recent`",
-            "".join(condenser_row(name, found) for name, found in CONDENSERS.items()),
+            "".join(f"| `{name}` | {removes} |\n" for name, removes in CONDENSERS.items()),
         ),
         (
             "docs/reference/action-inputs.md",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from resolver.cli.options import GroupedCommand, settings_options
+from resolver.cli.options import SettingsCommand, settings_options
 from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import load_settings
 from resolver.config.templates import render
@@ -34,7 +34,7 @@ _DIFF_STYLES = (
 )  # fmt: skip
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=SettingsCommand)
 @click.option("--live", is_flag=True, help="Ask a live model (LLM_MODEL, LLM_API_KEY).")
 @click.option(
     "--folder",

@@ -1,6 +1,5 @@
 """`resolver doctor`: checks what a run needs, and names the next step if something is missing."""
 
-import json
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -10,7 +9,7 @@ from typing import Any
 
 import click
 
-from resolver.cli.options import GroupedCommand, settings_options_but
+from resolver.cli.options import SettingsCommand, settings_options_but
 from resolver.cli.repository_check import (
     DoctorFinding,
     check_app,
@@ -43,9 +42,8 @@ MODEL_TIMEOUT_SECONDS = 60.0
 """Timeout in seconds for one reply of the model: a large model on a cold machine is slow."""
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=SettingsCommand)
 @click.argument("repository", required=False, metavar="[OWNER/NAME]")
-@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.option(
     "--model",
     is_flag=False,
@@ -59,7 +57,6 @@ def command(
     environment: Mapping[str, str],
     /,
     repository: str | None,
-    as_json: bool,
     model: str | None,
     **options: Any,
 ) -> int:
@@ -79,9 +76,7 @@ def command(
             {"the model": model_config(settings)} if model_name else dict(_models_of(settings))
         )
         findings += _probe_models(configs)
-    if as_json:
-        click.echo(json.dumps([finding.as_json() for finding in findings], indent=2))
-    for finding in findings if not as_json else ():
+    for finding in findings:
         click.echo(for_terminal(f"{finding.mark:7}  {finding.what}"))
         if finding.advice:
             click.echo(for_terminal(f"         -> {finding.advice}"))

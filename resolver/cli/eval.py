@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from resolver.cli.options import GroupedCommand, settings_options_but
+from resolver.cli.options import SettingsCommand, settings_options_but
 from resolver.cli.trace import write_text
 from resolver.config.settings import load_settings
 from resolver.config.sources import REPOSITORY_FILE, repository_settings
@@ -40,7 +40,7 @@ def command() -> None:
     """Measure models on tasks with known answers, such as a repository's own fixes."""
 
 
-@command.command(cls=GroupedCommand, short_help="Make tasks of the fixes in a history.")
+@command.command(cls=SettingsCommand, short_help="Make tasks of the fixes in a history.")
 @click.argument("path", type=click.Path(exists=True, file_okay=False, path_type=Path))
 @click.option(
     "--last",

@@ -1,7 +1,4 @@
-"""Makes command-line options from the settings model, so that each setting is described once.
-
-The help of a command lists its options in groups, with their defaults.
-"""
+"""Makes command-line options from the settings model, so that each setting is described once."""
 
 from collections.abc import Callable
 from functools import partial
@@ -22,44 +19,21 @@ FULL_HELP_COMMAND = "resolve"
 """The command whose help describes the options of the settings. Other commands only name them."""
 
 
-class GroupedOption(click.Option):
-    """An option that is listed under a heading of its own in the help.
+class SettingOption(click.Option):
+    """An option of a setting."""
 
-    group: the heading. is_setting: True if the option is one of a setting.
-    """
-
-    def __init__(
-        self, *args: Any, group: str = "Options", is_setting: bool = False, **attributes: Any
-    ) -> None:
-        super().__init__(*args, **attributes)
-        self.group = group
-        self.is_setting = is_setting
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        return super().get_help_record(ctx) if ctx.info_name == FULL_HELP_COMMAND else None
 
 
-class GroupedCommand(click.Command):
-    """A command whose help lists its options in groups: its own first, then those of settings."""
+class SettingsCommand(click.Command):
+    """A command that takes options of settings."""
 
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        describes_settings = ctx.info_name == FULL_HELP_COMMAND
-        groups: dict[str, list[tuple[str, str]]] = {}
-        setting_flags: list[str] = []
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is None or not isinstance(parameter, click.Option):
-                continue
-            if isinstance(parameter, GroupedOption) and parameter.is_setting:
-                setting_flags.append(parameter.opts[0])
-                if not describes_settings:
-                    continue
-            group = parameter.group if isinstance(parameter, GroupedOption) else "Options"
-            groups.setdefault(group, []).append(record)
-        for group, records in groups.items():
-            with formatter.section(group):
-                formatter.write_dl(records)
-        if setting_flags and not describes_settings:
-            text = render("run/setting_options.txt.j2", flags=setting_flags)
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if ctx.info_name != FULL_HELP_COMMAND:
             with formatter.section("Settings"):
-                formatter.write_text(" ".join(text.split()))
+                formatter.write_text(" ".join(render("run/setting_options.txt.j2").split()))
+        super().format_epilog(ctx, formatter)
 
 
 def settings_options(function: F) -> F:
@@ -95,11 +69,10 @@ def settings_options_but(*names: str) -> Callable[[F], F]:
     """Add the options as `settings_options` does, without those that the command defines itself."""
 
     def add(function: F) -> F:
-        for group in reversed(GROUPS):
-            for name in reversed(group.model_fields):
-                field = Settings.model_fields[name]
-                if setting_arguments(field)["option"] and name not in names:
-                    function = _option(name, field, group.title)(function)
+        for name in reversed([name for group in GROUPS for name in group.model_fields]):
+            field = Settings.model_fields[name]
+            if setting_arguments(field)["option"] and name not in names:
+                function = _option(name, field)(function)
         return function
 
     return add
@@ -121,11 +94,11 @@ def run_options(function: F) -> F:
     return settings_options(function)
 
 
-def _option(name: str, field: FieldInfo, group: str) -> Callable[[F], F]:
+def _option(name: str, field: FieldInfo) -> Callable[[F], F]:
     flag = f"--{name.replace('_', '-')}"
     text = (field.description or "") + _default_text(field)
     annotation = field.annotation
-    listed = partial(click.option, cls=GroupedOption, group=group, is_setting=True, help=text)
+    listed = partial(click.option, cls=SettingOption, help=text)
     if annotation is bool:
         return listed(f"{flag}/--no-{name.replace('_', '-')}", default=None)
     if annotation == tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from resolver.cli.options import GroupedCommand, settings_options
+from resolver.cli.options import SettingsCommand, settings_options
 from resolver.config.settings import load_settings
 from resolver.config.templates import render
 from resolver.events.stream import utc_now
@@ -46,7 +46,7 @@ def count_outcomes(pulls: Sequence[OwnPullRequest]) -> dict[str, Any]:
     }
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=SettingsCommand)
 @click.argument("repository")
 @click.option(
     "--since",

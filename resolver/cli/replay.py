@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from resolver.cli.options import GroupedCommand, settings_options
+from resolver.cli.options import SettingsCommand, settings_options
 from resolver.cli.resolve import given_limits, open_forge, run_displayed
 from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
@@ -54,7 +54,7 @@ class ReplayLog:
     source: str
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=SettingsCommand)
 @click.argument("log")
 @click.option("--source", help="Clone from this path or URL instead of the one in the log.")
 @click.option(

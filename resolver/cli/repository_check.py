@@ -3,7 +3,7 @@ settings and rules.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 from resolver.config.documentation import DOCS
 from resolver.config.settings import Settings, load_settings
@@ -50,10 +50,6 @@ class DoctorFinding:
     def advice(self) -> str | None:
         """The next step after a failed check, None if it passed."""
         return None if self.good else self.next_step
-
-    def as_json(self) -> dict[str, str | bool | None]:
-        """Return the finding as JSON."""
-        return {**asdict(self), "next_step": self.advice}
 
 
 def check_finding(

@@ -11,7 +11,7 @@ import click
 from rich.text import Text
 
 from resolver.agents.readonly import READ_ONLY, REVIEWER
-from resolver.cli.options import GroupedCommand, run_options
+from resolver.cli.options import SettingsCommand, run_options
 from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import ResolverError, UsageError
@@ -49,7 +49,7 @@ RESUMABLE = frozenset({RunState.LIMIT, RunState.STOPPED, RunState.ERROR, RunStat
 """States from which a run can be resumed without an answer from a person."""
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=SettingsCommand)
 @click.argument("target", required=False)
 @click.option(
     "--issue",

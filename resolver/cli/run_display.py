@@ -16,7 +16,6 @@ from rich.live import Live
 from rich.spinner import Spinner
 from rich.text import Text
 
-from resolver.cli.options import GroupedOption
 from resolver.config.templates import render
 from resolver.errors import UsageError
 from resolver.events.base import ActionBase
@@ -33,8 +32,6 @@ from resolver.trace.text import TerminalProgress
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-_GROUP = "Display"
-
 
 def display_options(function: F) -> F:
     """Add the options that decide how a run is shown. `take_display` reads them."""
@@ -43,9 +40,7 @@ def display_options(function: F) -> F:
         ("--quiet", "Show only the result."),
         ("--verbose", "Show the model's reasoning too, and the end of each output."),
     ):
-        function = click.option(flag, is_flag=True, cls=GroupedOption, group=_GROUP, help=text)(
-            function
-        )
+        function = click.option(flag, is_flag=True, help=text)(function)
     return function
 
 

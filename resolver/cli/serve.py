@@ -5,14 +5,14 @@ from typing import Any
 
 import click
 
-from resolver.cli.options import GroupedCommand, lease_option, metrics_options, settings_options
+from resolver.cli.options import SettingsCommand, lease_option, metrics_options, settings_options
 from resolver.config.documentation import DOCS
 from resolver.entrypoints.webhook.process import ProcessOptions
 from resolver.entrypoints.webhook.server import serve_webhook
 
 
 @click.command(
-    cls=GroupedCommand, epilog=f"\b\nEvents that the webhook needs:\n{DOCS}/reference/triggers.md"
+    cls=SettingsCommand, epilog=f"\b\nEvents that the webhook needs:\n{DOCS}/reference/triggers.md"
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(

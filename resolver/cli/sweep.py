@@ -7,13 +7,13 @@ from typing import Any
 
 import click
 
-from resolver.cli.options import GroupedCommand, settings_options
+from resolver.cli.options import SettingsCommand, settings_options
 from resolver.cli.run_display import display_options, take_display
 from resolver.entrypoints.sweep import SweepLimits, run_sweep
 from resolver.errors import UsageError
 
 
-@click.command(cls=GroupedCommand)
+@click.command(cls=SettingsCommand)
 @click.argument("repository")
 @click.option(
     "--max-issues",

@@ -5,12 +5,12 @@ from typing import Any
 
 import click
 
-from resolver.cli.options import GroupedCommand, lease_option, metrics_options, settings_options
+from resolver.cli.options import SettingsCommand, lease_option, metrics_options, settings_options
 from resolver.config.documentation import DOCS
 from resolver.entrypoints.webhook.process import ProcessOptions, run_worker_process
 
 
-@click.command(cls=GroupedCommand, epilog=f"\b\nRunning workers:\n{DOCS}/how-to/server.md")
+@click.command(cls=SettingsCommand, epilog=f"\b\nRunning workers:\n{DOCS}/how-to/server.md")
 @click.option(
     "--concurrency",
     default=2,

@@ -1,8 +1,6 @@
 """Settings of the agents: condensers, MCP servers, notes and confirmation."""
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from pydantic import field_validator
@@ -27,7 +25,7 @@ class AgentSettings(SettingGroup):
     condenser: str = setting(
         "masking,summarizing",
         "Condensers that shorten a conversation when it grows too long, in the order in which they "
-        "are applied, like `masking(keep_last=30),window`; `none` for none. "
+        "are applied, like `masking,window`; `none` for none. "
         f"See {DOCS}/explanation/memory.md.",
         repository=True,
         option=False,
@@ -51,7 +49,7 @@ class AgentSettings(SettingGroup):
     @field_validator("condenser")
     @classmethod
     def _check_condensers(cls, value: str) -> str:
-        parse_condenser(value)
+        parse_condensers(value)
         return value
 
     @property
@@ -106,98 +104,25 @@ class ConfirmationSettings(SettingGroup):
 
 NO_CONDENSER = "none"
 
-
-@dataclass(frozen=True)
-class CondenserDeclaration:
-    """A condenser that the setting can name.
-
-    removes: what it removes, for the table in docs/explanation/memory.md.
-    defaults: its parameters, with the values that the condenser has without them.
-    """
-
-    removes: str
-    defaults: Mapping[str, int] = field(default_factory=dict)
-
-
-_WINDOW = {"keep_first": 2, "keep_last": 12}
-
-CONDENSERS: Mapping[str, CondenserDeclaration] = {
-    "window": CondenserDeclaration("the oldest steps of the middle", _WINDOW),
-    "summarizing": CondenserDeclaration(
-        "the same as `window`; a model writes notes on the removed steps", _WINDOW
-    ),
-    "structured": CondenserDeclaration(
-        "the same as `window`; the notes have fields: findings, cause, tried, decisions, done, "
-        "next steps",
-        _WINDOW,
-    ),
-    "attention": CondenserDeclaration("the steps that a model does not name as needed", _WINDOW),
-    "masking": CondenserDeclaration(
-        "older outputs, when the conversation is too long; the actions stay, with how they ended",
-        {"keep_last": 12},
-    ),
-    "recent": CondenserDeclaration(
-        "all steps but the first and the newest, without a summary",
-        {"keep_first": 1, "keep_last": 30},
-    ),
-    "amortized": CondenserDeclaration(
-        "half of the steps when there are more than `max_turns`, without a summary",
-        {"max_turns": 120, "keep_first": 2},
-    ),
-    NO_CONDENSER: CondenserDeclaration("nothing: a conversation that does not fit ends the run"),
+CONDENSERS: Mapping[str, str] = {
+    "window": "the oldest steps of the middle",
+    "summarizing": "the same as `window`; a model writes notes on the removed steps",
+    "structured": "the same as `window`; the notes have fields: findings, cause, tried, decisions, "
+    "done, next steps",
+    "attention": "the steps that a model does not name as needed",
+    "masking": "older outputs, when the conversation is too long; the actions stay, with how they "
+    "ended",
+    "recent": "all steps but the first and the newest 30, without a summary",
+    "amortized": "half of the steps when there are more than 120, without a summary",
+    NO_CONDENSER: "nothing: a conversation that does not fit ends the run",
 }
-"""The condensers by name. `memory/condensers/registry.py` makes them."""
-
-MAX_PARAMETER = 10_000
-"""Maximum value of a parameter."""
-
-_STAGE = re.compile(r"\s*([a-z_]+)\s*(?:\(([^()]*)\))?\s*(?:,|$)")
-_PARAMETER = re.compile(r"\s*([a-z_]+)\s*=\s*(\d{1,6})\s*")
+"""What each condenser removes, by its name. `memory/condensers/registry.py` makes them."""
 
 
-@dataclass(frozen=True)
-class CondenserStage:
-    """One condenser of the list, with its parameters."""
-
-    name: str
-    parameters: Mapping[str, int]
-
-
-def parse_condenser(text: str) -> tuple[CondenserStage, ...]:
-    """Return the condensers that `text` lists, in order.
-
-    Raises ValueError that says what is wrong if the text is not a valid list.
-    """
-    stages: list[CondenserStage] = []
-    position = 0
-    while position < len(text):
-        match = _STAGE.match(text, position)
-        if match is None:
-            raise ValueError(
-                f"can't be read from {text[position : position + 40]!r} on; like `masking,window`"
-            )
-        stages.append(_parse_stage(match.group(1), match.group(2) or ""))
-        position = match.end()
-    if not stages:
-        raise ValueError(f"names no condenser; they are {', '.join(CONDENSERS)}")
-    return tuple(stages)
-
-
-def _parse_stage(name: str, arguments: str) -> CondenserStage:
-    declaration = CONDENSERS.get(name)
-    if declaration is None:
-        raise ValueError(f"there is no condenser {name!r}; they are {', '.join(CONDENSERS)}")
-    allowed = declaration.defaults
-    parameters: dict[str, int] = {}
-    for assignment in filter(str.strip, arguments.split(",")):
-        match = _PARAMETER.fullmatch(assignment)
-        parameter = match.group(1) if match else ""
-        if match is None or parameter not in allowed:
-            accepted = f"it takes {' and '.join(allowed)}" if allowed else "it takes nothing"
-            raise ValueError(
-                f"{name} takes no {assignment.strip()!r}; {accepted}, as whole numbers"
-            )
-        if int(match.group(2)) > MAX_PARAMETER:
-            raise ValueError(f"{name}: {assignment.strip()} is more than {MAX_PARAMETER}")
-        parameters[parameter] = int(match.group(2))
-    return CondenserStage(name, parameters)
+def parse_condensers(text: str) -> tuple[str, ...]:
+    """Return the names of the condensers that `text` lists. Raises ValueError for any other."""
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in CONDENSERS:
+            raise ValueError(f"there is no condenser {name!r}; they are {', '.join(CONDENSERS)}")
+    return names

@@ -16,12 +16,6 @@ from resolver.config.sources import (
     repository_names,
 )
 
-# Kubernetes and Docker links define variables for each service: one named `resolver` causes these.
-# https://kubernetes.io/docs/concepts/services-networking/service/#environment-variables
-_SERVICE_LINK = re.compile(
-    r"_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\d+_(TCP|UDP|SCTP)(_\w+)?)?)$"
-)
-
 
 def environment_warnings(
     environment: Mapping[str, str], kinds: Iterable[type[BaseModel]]
@@ -40,10 +34,7 @@ def environment_warnings(
     return [
         f"{variable} is not a setting and is ignored{_suggestion(variable, known, PREFIX)}"
         for variable in sorted(environment)
-        if variable.startswith(PREFIX)
-        and variable not in known
-        and variable != PACE_VARIABLE
-        and not _SERVICE_LINK.search(variable)
+        if variable.startswith(PREFIX) and variable not in known and variable != PACE_VARIABLE
     ]
 
 

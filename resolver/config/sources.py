@@ -136,11 +136,6 @@ def own_variables(name: str, field: FieldInfo) -> list[str]:
     return [f"{PREFIX}{name.upper()}", *setting_arguments(field)["names"]]
 
 
-def variable_names(name: str, field: FieldInfo) -> list[str]:
-    """Return all environment variables that set a setting."""
-    return [*input_variables(name, field), *own_variables(name, field)]
-
-
 def repository_settings(content: bytes | None) -> SettingsFile:
     """Return the parsed `.github/resolver.yml`, empty for none. Raises UsageError with the line."""
     data = _read_yaml(content or b"", REPOSITORY_FILE, "correct the file on the default branch")

@@ -45,6 +45,7 @@ def _environment() -> Environment:
         autoescape=lambda name: bool(name and name.endswith(".html.j2")),  # noqa: S701
     )
     environment.globals["docs"] = DOCS
+    environment.filters["line"] = lambda text: " ".join(text.split())
     return environment
 
 
@@ -56,6 +57,11 @@ def render(name: str, *contexts: "DataclassInstance", **values: Any) -> str:
         for field in fields(context)
     }
     return _environment().get_template(name).render(**context_values, **values)
+
+
+def template_values(name: str, **values: Any) -> dict[str, Any]:
+    """Return the variables that the template `prompts/<name>` sets at its top."""
+    return vars(_environment().get_template(name).make_module(values))
 
 
 def source_hash(name: str) -> str:

@@ -24,7 +24,7 @@ from resolver.security.invisible_text import INVISIBLE
 from resolver.trace.outline import split_diff, split_phases
 from resolver.trace.plain import duration, one_line, plural
 from resolver.trace.steps import build_view
-from resolver.trace.untrusted_text import CodeHighlighter, MarkdownRenderer
+from resolver.trace.untrusted_text import render_prose
 from resolver.trace.view import (
     Entry,
     TraceBlock,
@@ -238,12 +238,9 @@ class TraceSteps:
 class _EntryWriter:
     """Prepares the texts of one page."""
 
-    def __init__(self) -> None:
-        self._code = CodeHighlighter()
-        self._markdown = MarkdownRenderer(self._code)
-
-    def prose(self, text: str) -> Markup:
-        return self._markdown.render(truncate_middle(text, MAX_TEXT_LENGTH))
+    @staticmethod
+    def prose(text: str) -> Markup:
+        return render_prose(truncate_middle(text, MAX_TEXT_LENGTH))
 
     @staticmethod
     def anchors(entries: Iterable[Entry]) -> Iterator[tuple[str, Entry]]:
@@ -307,15 +304,14 @@ class _EntryWriter:
         """Return a block of text as the template shows it."""
         text = truncate_middle(block.text, MAX_TEXT_LENGTH)
         lines = block.text.count("\n") + 1
-        is_diff_text = block.language == "diff"
-        is_diff = is_diff_text and lines <= _MAX_COLOURED_LINES
+        is_diff = block.language == "diff" and lines <= _MAX_COLOURED_LINES
         is_long = lines > MAX_UNFOLDED_LINES or len(text) > 8_000
         last_line = text[-2_000:].rstrip().rpartition("\n")[2]
         return HtmlBlock(
             label=f"{label}, {plural(lines, 'line')}",
             last=None if is_action or is_folded else one_line(last_line),
-            text=self._code.highlight(text, None if is_diff_text else block.language),
-            diff=_diff_lines(text, self._code) if is_diff else (),
+            text=escape(text),
+            diff=_diff_lines(text) if is_diff else (),
             folded=is_folded or (is_long and not is_diff),
             # Readers mostly come for the reason of a failure.
             open=has_failed and lines <= MAX_OPEN_LINES,
@@ -327,7 +323,7 @@ class _EntryWriter:
         files = []
         for file in split_diff(diff or ""):
             text = "\n".join(file.lines)
-            shown = _diff_lines(text, self._code, file.path) if file.has_hunks else ()
+            shown = _diff_lines(text) if file.has_hunks else ()
             block = HtmlBlock("", None, escape(text), shown, False, False, False)
             is_open = len(file.lines) <= _MAX_OPEN_DIFF_LINES
             files.append(HtmlFileDiff(file.path, file.size, is_open, block))
@@ -369,20 +365,13 @@ _LINE_CLASSES = (
 )
 
 
-def _diff_lines(text: str, code: CodeHighlighter, path: str | None = None) -> tuple[DiffLine, ...]:
-    """Return the lines of a diff, with the code of each highlighted for its file's language.
-
-    path: of the file, if the diff does not begin with it.
-    """
-    lines = []
-    for line in text.split("\n"):
-        css_class = next((name for start, name in _LINE_CLASSES if line.startswith(start)), None)
-        if css_class == "file" and line[:4] in {"+++ ", "--- "}:
-            path = line[4:].strip() if line[4:].strip() != "/dev/null" else path
-        is_code = css_class in {"add", "del"} or (not css_class and line.startswith(" "))
-        html = escape(line[:1]) + code.highlight(line[1:], path) if is_code else escape(line)
-        lines.append(DiffLine(html, css_class))
-    return tuple(lines)
+def _diff_lines(text: str) -> tuple[DiffLine, ...]:
+    return tuple(
+        DiffLine(
+            escape(line), next((c for start, c in _LINE_CLASSES if line.startswith(start)), None)
+        )
+        for line in text.split("\n")
+    )
 
 
 # Characters that a terminal or GitHub's runner might interpret. They can only occur in a JSON

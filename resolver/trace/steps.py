@@ -381,7 +381,7 @@ def _header(events: list[Event]) -> TraceHeader:
         reason=one_line(state.reason or "", 300),
         verdict=one_line(describe_verdict(newest.evidence)) if newest else None,
         evidence=tuple(one_line(text, 300) for text in findings[:MAX_FINDINGS]),
-        closing=clean(state.finish.message).strip() if state.finish else "",
+        closing=clean(state.finish.message).strip() if state.finish else None,
         cost=state.cost,
         priced=state.priced,
         parts=cost_parts(state),
@@ -389,7 +389,7 @@ def _header(events: list[Event]) -> TraceHeader:
         iterations=state.iterations,
         seconds=state.seconds,
         plan=tuple(_clean_item(item) for item in state.plan),
-        started=events[0].timestamp.strftime("%Y-%m-%d %H:%M UTC") if events else "",
+        started=events[0].timestamp.strftime("%Y-%m-%d %H:%M UTC") if events else None,
     )
     start = next((event for event in events if isinstance(event, life.RunStarted)), None)
     return _with_start(header, start) if start else header

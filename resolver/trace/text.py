@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
+from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -19,7 +20,7 @@ from resolver.models.run import RunState
 from resolver.models.truncate import truncate_middle
 from resolver.trace.plain import duration, for_terminal, money, one_line, plural
 from resolver.trace.steps import build_view, inner_event, is_step, step_of
-from resolver.trace.view import Entry, TraceBlock, TraceHeader, TraceStep, note_of
+from resolver.trace.view import TraceStep, note_of
 
 MAX_TEXT_LENGTH = 20_000
 """Maximum number of characters shown of one text; the markdown trace and the log have the rest."""
@@ -34,8 +35,17 @@ _MARKS = {"good": "ok: ", "bad": "failed: ", "plain": ""}
 def render_text(events: Iterable[Event]) -> str:
     """Return the whole trace as plain lines."""
     view = build_view(events)
-    parts = [_header(view.header), *(_entry(entry) for entry in view.entries)]
-    return for_terminal("\n\n".join(parts)) + "\n"
+    text = render(
+        "trace/trace.txt.j2",
+        header=view.header,
+        entries=view.entries,
+        marks=_MARKS,
+        duration=duration,
+        money=money,
+        plural=plural,
+        cut=lambda text: truncate_middle(text, MAX_TEXT_LENGTH),
+    )
+    return for_terminal(text).rstrip("\n") + "\n"
 
 
 def live_line(event: Event, roots: Sequence[str] = ()) -> str | None:
@@ -98,47 +108,8 @@ def _action_stub(observation: Event) -> ActionBase:
     return ActionBase(id=observation.cause or 0, timestamp=observation.timestamp)
 
 
-def _header(header: TraceHeader) -> str:
-    issue = f"{header.repository}#{header.number}" if header.number else header.repository
-    tokens = f"{header.tokens.input:,} in, {header.tokens.output:,} out"
-    facts = [
-        ("Task", f"{header.title} ({issue})" if header.title else ""),
-        ("Outcome", f"{header.state}: {header.reason}" if header.reason else header.state),
-        ("Checks", header.verdict),
-        ("Model", header.model),
-        ("Cost", f"{header.price}; tokens {tokens}"),
-        *(("Of which", text) for text in header.parts),
-        ("Work", f"{plural(header.iterations, 'iteration')} in {duration(header.seconds)}"),
-        *(("Left out", text) for text in header.left_out),
-    ]
-    return "\n".join(f"{name + ':':<10}{value}" for name, value in facts if value)
-
-
-def _entry(entry: Entry) -> str:
-    """Return an entry as indented lines."""
-    if not isinstance(entry, TraceStep):
-        return f"- {entry.category}: {entry.text}"
-    facts = [f"{_MARKS[entry.mood]}{entry.badge}"] if entry.badge else []
-    facts += [duration(entry.seconds)] if entry.seconds is not None else []
-    facts += [money(entry.cost)] if entry.cost is not None else []
-    parts = [f"{entry.number}. {_title(entry)}" + (f"  ({', '.join(facts)})" if facts else "")]
-    parts += [_indented(text, "   ") for text in (entry.thought, entry.prose) if text]
-    blocks: list[TraceBlock] = [entry.action] if entry.action else []
-    parts += [_indented(block.text, "   | ") for block in blocks]
-    parts += [
-        "\n".join(f"   {line}" for line in _entry(nested_entry).split("\n"))
-        for nested_entry in entry.nested
-    ]
-    parts += [_indented(block.text, "   | ") for block in entry.outputs]
-    return "\n".join(parts)
-
-
 def _title(step: TraceStep) -> str:
     return f"{step.verb} {step.subject}".rstrip()
-
-
-def _indented(text: str, margin: str) -> str:
-    return "\n".join(margin + line for line in truncate_middle(text, MAX_TEXT_LENGTH).split("\n"))
 
 
 class TerminalProgress:

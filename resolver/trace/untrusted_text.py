@@ -2,22 +2,18 @@
 
 For GitHub's Markdown it is put into code fences, inline code, prose in which all markup, mentions,
 references and links are inert, or block quotes in which code, bold text and lists are shown. For
-HTML, Markdown is rendered without links, images and tags, and code is highlighted with Pygments, in
-a few classes and with bounded work.
+HTML, Markdown is rendered without links, images and tags.
 """
 
 import html
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import PurePosixPath
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.token import Token
 from markupsafe import Markup, escape
-from pygments.lexer import Lexer
-from pygments.lexers import get_lexer_by_name
 
 _MAX_FENCE_LENGTH = 200
 """Longest fence that is used. GitHub's parser counts its characters up to 255 only."""
@@ -145,83 +141,6 @@ def _block_parser() -> MarkdownIt:
     return MarkdownIt("commonmark").disable(["inline", "text_join"])
 
 
-MAX_HIGHLIGHTED_LENGTH = 20_000
-"""Maximum number of characters of one text that is highlighted."""
-
-MAX_HIGHLIGHTED_PAGE = 300_000
-"""Maximum number of characters that are highlighted on a page; it bounds the processor time."""
-
-_ALIASES = {
-    "bash": "bash", "c": "c", "cc": "cpp", "cpp": "cpp", "cs": "csharp", "css": "css", "go": "go",
-    "h": "c", "html": "html", "java": "java", "js": "javascript", "json": "json",
-    "jsx": "javascript", "kt": "kotlin", "mjs": "javascript", "php": "php", "py": "python",
-    "pyi": "python", "python": "python", "rb": "ruby", "rs": "rust", "sh": "bash", "sql": "sql",
-    "swift": "swift", "toml": "toml", "ts": "typescript", "tsx": "typescript", "yaml": "yaml",
-    "yml": "yaml",
-}  # fmt: skip
-"""Names of languages and endings of files, and the lexer for each."""
-
-_CLASSES = (
-    ("Token.Comment.", "h-c"),
-    ("Token.Keyword.", "h-k"),
-    ("Token.Literal.String.", "h-s"),
-    ("Token.Literal.Number.", "h-n"),
-    ("Token.Name.Function.", "h-f"),
-    ("Token.Name.Class.", "h-f"),
-    ("Token.Name.Decorator.", "h-f"),
-    ("Token.Name.Builtin.", "h-b"),
-    ("Token.Name.Tag.", "h-k"),
-)
-"""Starts of the names of token types, and the class for each.
-
-Source: https://pygments.org/docs/tokens/
-"""
-
-
-class CodeHighlighter:
-    """Highlights the code of one page, until the page has had its share of it."""
-
-    def __init__(self, max_length: int = MAX_HIGHLIGHTED_PAGE) -> None:
-        self._remaining = max_length
-
-    def highlight(self, text: str, language: str | None) -> Markup:
-        """Return the text as HTML: escaped, with spans around tokens if its language is known.
-
-        language: the name of a language, or the path of a file.
-        """
-        alias = _alias(language) if language else None
-        if alias is None or len(text) > min(self._remaining, MAX_HIGHLIGHTED_LENGTH):
-            return escape(text)
-        self._remaining -= len(text)
-        return _highlight(text, alias)
-
-
-def _alias(language: str) -> str | None:
-    name = PurePosixPath(language)
-    return _ALIASES.get((name.suffix.removeprefix(".") or name.name).lower())
-
-
-@cache
-def _lexer(alias: str) -> Lexer:
-    lexer: Lexer = get_lexer_by_name(alias, stripnl=False, ensurenl=False)
-    return lexer
-
-
-@cache
-def _class_of(token: object) -> str | None:
-    return next((name for kind, name in _CLASSES if f"{token}.".startswith(kind)), None)
-
-
-def _highlight(text: str, alias: str) -> Markup:
-    parts: list[str] = []
-    # The third item of each tuple is the text; unlike get_tokens, this changes no line end.
-    for _, token, value in _lexer(alias).get_tokens_unprocessed(text):
-        name = _class_of(token)
-        escaped = escape(value)
-        parts.append(f'<span class="{name}">{escaped}</span>' if name else escaped)
-    return Markup("".join(parts))  # noqa: S704 - each value is escaped, the names are fixed
-
-
 _RULES = [
     "emphasis", "backticks", "escape", "newline", "list", "fence", "code", "heading", "blockquote",
     "hr", "table", "strikethrough",
@@ -230,28 +149,27 @@ _RULES = [
 _MAY_BE_MARKUP = re.compile(r"[*_`\\#>|~&=]|^\s|^[-+]|^\d+[.)]|\n")
 
 
-class MarkdownRenderer:
-    """Renders the texts of one page."""
+def _fence(_: RendererHTML, tokens: Sequence[Token], index: int, *__: object) -> str:
+    return f"<pre><code>{escape(tokens[index].content)}</code></pre>\n"
 
-    def __init__(self, code: CodeHighlighter) -> None:
-        def fence(_: RendererHTML, tokens: Sequence[Token], index: int, *__: object) -> str:
-            token = tokens[index]
-            language = (token.info.split() or [""])[0]
-            return f"<pre><code>{code.highlight(token.content, language)}</code></pre>\n"
 
-        # The preset "zero" renders paragraphs only; a rule that is not enabled leaves plain text.
-        self._parser = MarkdownIt("zero", {"html": False, "breaks": True}).enable(_RULES)
-        # The renderer's own rule writes the language, which is untrusted, into a class.
-        self._parser.add_render_rule("fence", fence)
+@cache
+def _page_parser() -> MarkdownIt:
+    # The preset "zero" renders paragraphs only; a rule that is not enabled leaves plain text.
+    parser = MarkdownIt("zero", {"html": False, "breaks": True}).enable(_RULES)
+    # The renderer's own rule writes the language, which is untrusted, into a class.
+    parser.add_render_rule("fence", _fence)
+    return parser
 
-    def render(self, text: str) -> Markup:
-        """Return `text` as HTML with only the tags of the rules above.
 
-        None of them has a URL or an event handler.
-        """
-        if not text:
-            return Markup()
-        if not _MAY_BE_MARKUP.search(text):
-            return Markup("<p>{}</p>").format(text)
-        rendered: str = self._parser.render(text)
-        return Markup(rendered)  # noqa: S704 - HTML is off, so tags in the text are escaped
+def render_prose(text: str) -> Markup:
+    """Return `text` as HTML with only the tags of the rules above.
+
+    None of them has a URL or an event handler.
+    """
+    if not text:
+        return Markup()
+    if not _MAY_BE_MARKUP.search(text):
+        return Markup("<p>{}</p>").format(text)
+    rendered: str = _page_parser().render(text)
+    return Markup(rendered)  # noqa: S704 - HTML is off, so tags in the text are escaped

@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from resolver.events import actions as a
-from resolver.events import lifecycle as life
-from resolver.events import observations as o
+from resolver.config.templates import render, template_values
 from resolver.events.base import EventBase
+from resolver.events.lifecycle import VerificationCompleted
 from resolver.events.log import Event, Unknown
 from resolver.events.state import ModelMetrics, State
 from resolver.models.run import PlanItem, RunState, Tokens
@@ -123,26 +122,26 @@ class TraceHeader:
     plan: the last version of the agent's plan.
     """
 
-    run: str = ""
-    title: str = ""
-    request: str = ""
-    repository: str = ""
+    run: str | None = None
+    title: str | None = None
+    request: str | None = None
+    repository: str | None = None
     number: int | None = None
     url: str | None = None
-    requested_by: str = ""
+    requested_by: str | None = None
     left_out: tuple[str, ...] = ()
     state: str = RunState.LOADING.value
     mood: Mood = "plain"
-    reason: str = ""
+    reason: str | None = None
     verdict: str | None = None
     evidence: tuple[str, ...] = ()
-    closing: str = ""
-    model: str = ""
-    agent: str = ""
-    runtime: str = ""
-    version: str = ""
-    base: str = ""
-    started: str = ""
+    closing: str | None = None
+    model: str | None = None
+    agent: str | None = None
+    runtime: str | None = None
+    version: str | None = None
+    base: str | None = None
+    started: str | None = None
     cost: float | None = 0.0
     priced: float = 0.0
     parts: tuple[str, ...] = ()
@@ -152,9 +151,9 @@ class TraceHeader:
     plan: tuple[PlanItem, ...] = ()
 
     @property
-    def issue(self) -> str:
-        """The issue or pull request as GitHub writes it; "" if there is no repository."""
-        return self.repository + (f"#{self.number}" if self.number else "")
+    def issue(self) -> str | None:
+        """The issue or pull request as GitHub writes it; None if there is no repository."""
+        return f"{self.repository}#{self.number}" if self.number else self.repository
 
     @property
     def price(self) -> str:
@@ -196,201 +195,26 @@ MAX_NOTE_LENGTH = 300
 
 def note_of(event: Event) -> TraceNote | None:
     """Return the note for an event that is not a step; None if it has nothing to show."""
-    category, text, detail = _describe_event(event)
-    if category is None:
+    unknown = as_json(unknown_fields(event)) if isinstance(event, Unknown) else None
+    values = {"verdict": describe_verdict, "findings": evidence_of, "one_line": one_line}
+    formats = {"duration": duration, "money": money, "plural": plural}
+    note = template_values("trace/note.txt.j2", event=event, unknown=unknown, **values, **formats)
+    if note["category"] is None:
         return None
-    line = one_line(text, MAX_NOTE_LENGTH)
-    cleaned = clean(text).strip()
-    return TraceNote(
-        event.id, category, line, clean(detail).strip() or (None if cleaned == line else cleaned)
-    )
-
-
-def _describe_event(event: Event) -> tuple[str | None, str, str]:
-    """Return category, text and detail; no category if the event has nothing to show."""
-    match event:
-        case life.RunStarted() | o.Null():
-            return None, "", ""
-        case life.SystemPrompt():
-            return "message", "System prompt", event.content
-        case a.Message():
-            return "message", "Message to the agent", event.content
-        case life.StageCompleted():
-            duration_suffix = f" ({duration(event.seconds)})" if event.seconds else ""
-            return "stage", f"{event.stage}{duration_suffix}{_after_colon(event.detail)}", ""
-        case life.Egress():
-            return _describe_connection(event)
-        case life.CheckExecuted() | life.VerificationCompleted():
-            return _describe_verification(event)
-        case life.Warned():
-            return "warning", event.message or event.about, ""
-        case life.ModelRetried() | life.ModelSwitched():
-            return "retry", _describe_retry(event), ""
-        case life.ModelReplied():
-            return "event", "The model replied, and the reply led to no action", _reply_text(event)
-        case life.ServiceReplied():
-            message = event.completion.text or event.completion.reasoning
-            return "event", f"The model answered the {event.service}", message
-        case life.Condensation():
-            return "memory", _describe_condensation(event), _condensation_detail(event)
-        case life.Resumed():
-            requester = f", requested by {event.by}" if event.by else ""
-            text = f"The run continues as {event.run}{requester}{_after_colon(event.reason)}"
-            return "state", text, ""
-        case life.LimitsExtended():
-            return "state", _describe_limits(event), ""
-        case life.DelegateEvent():
-            return "event", f"An event of a delegate: {event.event.get('kind', '')}", ""
-        case life.ConfirmationAsked() | life.ConfirmationAnswered():
-            return _describe_approval(event)
-        case life.ReplayDiverged():
-            comparison = f"recorded:\n{event.recorded}\n\nfound:\n{event.found}"
-            location = f"the {event.field} of event {event.recorded_id}"
-            return "warning", f"The replay differs from the recording in {location}", comparison
-        case o.AgentStateChanged():
-            state = event.state.value.replace("_", " ")
-            return "state", f"{state}{_after_colon(event.reason)}", ""
-        case a.CondensationRequest():
-            return "memory", "The conversation no longer fits", ""
-        case o.ErrorObservation():
-            return "error", event.content or event.code or "error", ""
-        case Unknown():
-            text = f"An event of an unknown kind, {event.kind}"
-            return "event", text, as_json(unknown_fields(event))
-        case _:
-            content = str(getattr(event, "content", ""))
-            return "event", str(event.kind).replace("_", " "), content
-
-
-def _describe_retry(event: life.ModelRetried | life.ModelSwitched) -> str:
-    service = _asking_service(event)
-    if isinstance(event, life.ModelRetried):
-        wait = f"attempt {event.attempt}, after {duration(event.wait)}"
-        return f"The model call was retried{service} ({wait}): {event.reason}"
-    models = f"{event.to_model} is used{service} instead of {event.from_model}"
-    return f"From here on, {models}: {event.reason}"
-
-
-_COMMAND_CHARACTERS = 72
-"""Length at which the command of a check is truncated: it may name many tests."""
-
-_TREES = {
-    "base": "without the change",
-    "base_with_tests": "without the change, with its tests",
-    "head": "with the change",
-    "head_with_base_tests": "with the change, with the tests from before",
-}
-
-
-def _describe_verification(
-    event: life.CheckExecuted | life.VerificationCompleted,
-) -> tuple[str, str, str]:
-    """Return which check was executed where and how it ended, or what all of them show."""
-    if isinstance(event, life.VerificationCompleted):
-        sent = ", so the agent gets the output" if event.sent_to_agent else ""
-        return "check", f"{describe_verdict(event.evidence)}{sent}", _evidence_lines(event)
-    done = event.execution
-    ended = "did not end in time" if done.exit_code is None else f"exit code {done.exit_code}"
-    if done.cases:
-        failed = done.count("failed", "error")
-        ended += f", {done.count('passed')} passed" + (f", {failed} failed" if failed else "")
-    took = "from an earlier run" if event.is_cached else duration(done.seconds)
-    again = ", again" if event.repetition else ""
-    command = one_line(event.command, _COMMAND_CHARACTERS)
-    text = f"{command} {_TREES[event.at]}{again}: {ended} ({took})"
-    whole = "" if command == event.command else f"$ {event.command}\n"
-    return "check", text, whole + done.output
+    line, cleaned = one_line(note["text"], MAX_NOTE_LENGTH), clean(note["text"]).strip()
+    detail = clean(note["detail"]).strip() or (None if cleaned == line else cleaned)
+    return TraceNote(event.id, note["category"], line, detail)
 
 
 def describe_verdict(evidence: VerificationEvidence) -> str:
     """Return the verdict with its reason."""
     verdict = evidence.verdict.replace("_", " ").capitalize()
-    return verdict + _after_colon((evidence.reason or "").replace("_", " "))
+    return f"{verdict}: {evidence.reason.replace('_', ' ')}" if evidence.reason else verdict
 
 
-def _evidence_lines(event: life.VerificationCompleted) -> str:
-    return "\n".join(evidence_of(event))
-
-
-def evidence_of(event: life.VerificationCompleted) -> list[str]:
+def evidence_of(event: VerificationCompleted) -> list[str]:
     """Return what the checks show, one finding each."""
-    evidence = event.evidence
-    lines = [f"Not verified: {evidence.lacks.text}"] if evidence.lacks else []
-    lines += [f"Fails without the change and passes with it: {t}" for t in evidence.reproduction]
-    for check in evidence.checks:
-        lines += [f"Broken: {test}" for test in check.broken]
-        lines += [f"Did not run with the change: {test}" for test in check.missing]
-        lines += [f"Expects the former behavior: {test}" for test in check.former]
-        lines += [f"New and failing: {test}" for test in check.failing]
-        lines += [f"Fails with and without the change: {test}" for test in check.known]
-        lines += [
-            f"Flaky: {test.id} (passed {test.passed} times, failed {test.failed})"
-            for test in check.flaky
-        ]
-    for point in evidence.review:
-        lines.append(
-            f"A person must look ({point.kind.replace('_', ' ')}): {point.path or 'tests'}"
-        )
-    lines += [f"Not executed: {omission.command}. {omission.reason}" for omission in event.omitted]
-    return lines
-
-
-def _describe_condensation(event: life.Condensation) -> str:
-    parts = []
-    if event.forgotten or not event.masked:
-        parts.append(f"{plural(len(event.forgotten), 'event')} removed")
-    if event.masked:
-        parts.append(f"only the end of {plural(len(event.masked), 'output')} shown from here on")
-    return f"The conversation was shortened: {', '.join(parts)}"
-
-
-def _condensation_detail(event: life.Condensation) -> str:
-    """Return what replaces the forgotten events, with a model's notes marked as such."""
-    notes = f"Notes by a model:\n{event.notes}" if event.notes else ""
-    return "\n\n".join(part for part in (event.summary, notes) if part)
-
-
-def _describe_connection(event: life.Egress) -> tuple[str, str, str]:
-    connection = f"{event.connections} connections" if event.connections > 1 else "Connection"
-    where = f"{connection} to {event.host}:{event.port}"
-    if not event.allowed:
-        return "warning", f"{where} refused{_after_colon(event.reason)}", ""
-    traffic = f"{event.bytes_sent:,} bytes out, {event.bytes_received:,} in"
-    duration_suffix = f", {duration(event.seconds)}" if event.seconds else ""
-    return "network", f"{where} ({traffic}{duration_suffix}){_after_colon(event.reason)}", ""
-
-
-def _describe_approval(
-    event: life.ConfirmationAsked | life.ConfirmationAnswered,
-) -> tuple[str, str, str]:
-    match event:
-        case life.ConfirmationAsked(wanted=approval, shown_at=shown_at):
-            subject = "A person is" if shown_at else "Nobody could be"
-            return "state", f"{subject} asked about {approval.kind}", approval.text
-        case life.ConfirmationAnswered(approved=approved, by=by, reason=reason):
-            verb = "approved" if approved else "denied"
-            return "state", f"{by or 'The operator'} {verb} it{_after_colon(reason)}", ""
-
-
-def _describe_limits(event: life.LimitsExtended) -> str:
-    limits = event.limits
-    description = (
-        f"{plural(limits.max_iterations, 'iteration')}, {money(limits.max_budget)}, "
-        f"{duration(limits.max_time)}"
-    )
-    return f"Limits{f' extended by {event.by}' if event.by else ''}: {description} in all"
-
-
-def _after_colon(text: str | None) -> str:
-    return f": {text}" if text else ""
-
-
-def _asking_service(event: life.ModelRetried | life.ModelSwitched) -> str:
-    return "" if event.service == life.AGENT else f" by the {event.service}"
-
-
-def _reply_text(event: life.ModelReplied) -> str:
-    return event.completion.text or event.completion.reasoning
+    return render("trace/findings.txt.j2", event=event).splitlines()
 
 
 def unknown_fields(event: EventBase) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import yaml
 
 from resolver.config.declaration import setting_arguments
 from resolver.config.settings import Settings
-from resolver.config.sources import variable_names
+from resolver.config.sources import input_variables
 from tests.action.image import ROOT
 
 DOCS = (ROOT / "docs/how-to/action.md").read_text()
@@ -73,6 +73,6 @@ def test_the_reusable_workflow_passes_its_inputs_to_the_action() -> None:
 def test_what_a_repository_may_set_has_no_default_in_the_action() -> None:
     """The runner sends each default as if the workflow had set it, and that is stronger."""
     for setting, field in Settings.model_fields.items():
-        sent = {n.removeprefix("INPUT_").lower() for n in variable_names(setting, field)}
+        sent = {n.removeprefix("INPUT_").lower() for n in input_variables(setting, field)}
         for name in sent & set(ACTION["inputs"]) if setting_arguments(field)["repository"] else ():
             assert "default" not in ACTION["inputs"][name], name

@@ -7,7 +7,7 @@ import pytest
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
-from resolver.agents.registry import AGENTS, choose_dialect, make_agent
+from resolver.agents.registry import AGENTS, make_agent
 from resolver.errors import ContextWindowExceeded, UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -125,16 +125,6 @@ def test_a_missing_condensation_is_an_error() -> None:
         run.step(agent)
 
 
-def test_tools_are_offered_in_their_dialect_only() -> None:
-    run = Run([TASK])
-    run.step(run.agent(bash("a")))
-    offered = run.model.asked[0][1]
-    assert offered is not None
-    assert offered[0]["function"]["name"] == "execute_bash"
-    run.step(run.agent(Completion(model="m", text="<think>x</think>"), dialect="tags"))
-    assert run.model.asked[0][1] is None
-
-
 def test_the_registry_makes_each_agent_under_its_own_name() -> None:
     for name, built in AGENTS.items():
         agent = make_agent(
@@ -142,12 +132,6 @@ def test_the_registry_makes_each_agent_under_its_own_name() -> None:
         )
         assert agent.name == name
         assert getattr(agent, "is_read_only", False) is built.is_read_only, name
-
-
-def test_the_dialect_auto_uses_tool_calls_if_the_model_supports_them() -> None:
-    assert choose_dialect(ReplayModel([], supports_tools=True), "auto") == "tools"
-    assert choose_dialect(ReplayModel([], supports_tools=False), "auto") == "tags"
-    assert choose_dialect(ReplayModel([], supports_tools=False), "tools") == "tools"
 
 
 def finish(**arguments: str) -> Completion:

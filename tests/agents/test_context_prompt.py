@@ -42,12 +42,6 @@ def block(prompt: str, name: str) -> str:
     return f"{found[1]}\n{found[2]}"
 
 
-def test_a_task_without_issue_context_does_not_mention_it() -> None:
-    prompt = rendered(make_task())
-    assert not re.search(r"check|picture|mentioned|forge says|not shown|form of", prompt, re.I)
-    assert len(prompt) < 1_300
-
-
 def test_everybody_without_write_access_is_marked() -> None:
     task = make_task(
         association="NONE",
@@ -59,23 +53,6 @@ def test_everybody_without_write_access_is_marked() -> None:
     assert "begin comment by zoe (MEMBER), 2026-01-02 03:04" in prompt
     assert f"begin comment by zoe (CONTRIBUTOR, {UNKNOWN}), 2026-01-02" in prompt
     assert f"issue #3, mentioned, open, by eve (FIRST_TIME_CONTRIBUTOR, {UNKNOWN})" in prompt
-
-
-def test_the_requester_is_marked() -> None:
-    words = comment("please", author="Bob").model_copy(update={"association": "NONE"})
-    prompt = rendered(make_task(comments=(words,)))
-    assert "begin comment by Bob (NONE, who asks)" in prompt
-    assert UNKNOWN not in prompt
-
-
-def test_a_request_by_a_failed_check_is_not_called_one_of_a_person() -> None:
-    task = make_task()
-    started = {"check": "CI", "instruction": 'The check "CI" failed on main.'}
-    failed = task.model_copy(update={"trigger": task.trigger.model_copy(update=started)})
-    prompt = rendered(failed)
-    assert "No person asked for this run. A failed check started it" in prompt
-    assert block(prompt, "request") == 'request\nThe check "CI" failed on main.'
-    assert "No person asked for this run" not in rendered(task)
 
 
 def words(body: str) -> AuthoredText:

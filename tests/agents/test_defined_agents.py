@@ -51,13 +51,6 @@ def test_a_defined_agent_is_shown_only_its_own_tools(dialect: Dialect) -> None:
     assert ("<execute_bash>" in shown.content) == (dialect == "tags")
 
 
-def test_a_tool_that_the_run_lacks_is_not_offered() -> None:
-    agent = defined("tools: browser, delegate, execute_bash\n")
-    assert prompt_of(agent, "tools").tools == ("execute_bash", "think", "finish")
-    tools = prompt_of(agent, "tools", mcp=(BROWSER_TOOL, SEARCH), delegates=True).tools
-    assert tools == ("execute_bash", "think", "delegate", "finish", "browser__browser_navigate")
-
-
 @pytest.mark.parametrize("named", [True, False])
 def test_mcp_tools_are_offered_only_to_agents_that_list_them(named: bool) -> None:
     agent = defined("tools: execute_bash, mcp\n" if named else "")

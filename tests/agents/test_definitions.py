@@ -112,13 +112,6 @@ def test_an_invalid_definition_is_reported_with_the_reason(data: bytes, words: s
     assert words in problem(data)
 
 
-def test_an_invalid_file_does_not_affect_the_others() -> None:
-    found = read({f"{FOLDER}a.md": b"nothing", PATH: file_of()})
-    assert [agent.name for agent in found.agents] == ["notes"]
-    [line] = found.problems
-    assert line.startswith(f"{FOLDER}a.md:1: ") and line.endswith("The agent was left out.")
-
-
 def test_a_file_whose_name_is_no_valid_agent_name_needs_a_name_field() -> None:
     found = read({f"{FOLDER}My Agent.md": file_of(), f"{FOLDER}B.md": file_of("name: b\n")})
     assert [agent.name for agent in found.agents] == ["b"]
@@ -132,20 +125,10 @@ def test_a_reserved_name_can_not_be_used(name: str) -> None:
     assert "one of Resolver's own" in found.problems[0]
 
 
-def test_of_two_agents_with_one_name_the_first_counts() -> None:
-    found = read({f"{FOLDER}z.md": file_of("name: notes\n"), PATH: file_of()})
-    assert [agent.path for agent in found.agents] == [PATH]
-    assert f"{FOLDER}z.md" in found.problems[0] and PATH in found.problems[0]
-
-
 def test_too_many_agents_are_reported() -> None:
     found = read({f"{FOLDER}a{n:02}.md": file_of() for n in range(MAX_DEFINITIONS + 3)})
     assert len(found.agents) == MAX_DEFINITIONS
     assert f"{MAX_DEFINITIONS + 3} agents" in found.problems[-1]
-
-
-def test_a_symbolic_link_is_not_an_agent() -> None:
-    assert read_definitions(lambda _: None, [PATH], ()) == Definitions()
 
 
 @pytest.mark.parametrize(

@@ -104,13 +104,6 @@ def test_an_unreadable_reply_is_answered_with_the_agents_own_tools() -> None:
     assert "The tools are think, finish." in native.reason
 
 
-def test_only_the_last_call_of_a_cut_reply_is_suspected() -> None:
-    broken = ("execute_bash", '{"command": "l')
-    first, last = read_reply(reply("", broken, broken, finish_reason="length"), "tools")
-    assert isinstance(first, a.Invalid) and "output limit" not in first.reason
-    assert isinstance(last, a.Invalid) and "output limit" in last.reason
-
-
 words = st.lists(
     st.sampled_from(
         ["<execute_bash>", "</execute_bash>", "<finish>", "</finish>", "/exit", "ls", "\n", "```",

@@ -32,15 +32,6 @@ def test_the_form_has_everything_filled_in(capsys: pytest.CaptureFixture[str]) -
     assert "resolver serve" in text
 
 
-def test_without_a_server_it_is_for_the_action(capsys: pytest.CaptureFixture[str]) -> None:
-    text = said(capsys, GITHUB_SERVER_URL="https://git.example.org")
-    address, fields = form_in(text)
-    assert address == "https://git.example.org/settings/apps/new"
-    assert fields["webhook_active"] == ["false"]
-    assert "events[]" not in fields
-    assert "app-private-key: ${{ secrets.AGENT_APP_PRIVATE_KEY }}" in text
-
-
 def test_the_manifest_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(said(capsys, "https://a.example/hooks", "--json", "--name", "fixer"))
     assert found["name"] == "fixer"

@@ -1,6 +1,5 @@
 """`resolver doctor`: what is missing, and what to do about it."""
 
-import json
 import os
 
 import pytest
@@ -18,23 +17,6 @@ def test_what_is_missing_comes_with_the_next_step(capsys: pytest.CaptureFixture[
     assert "RESOLVER_RUNTIME=local" in shown
     assert "missing  model" in shown
     assert "LLM_MODEL" in shown
-
-
-def test_a_machine_without_an_engine_is_good_enough_for_the_local_runtime(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    environment = {**NO_ENGINE, "LLM_MODEL": "openai/x", "LLM_API_KEY": "k" * 20}
-    assert run(["doctor", "--runtime", "local"], environment) == 0
-    assert "k" * 20 not in capsys.readouterr().out
-
-
-def test_as_json_only_what_needs_one_has_a_next_step(capsys: pytest.CaptureFixture[str]) -> None:
-    environment = {**NO_ENGINE, "LLM_MODEL": "openai/x", "LLM_API_KEY": "k" * 20}
-    assert run(["doctor", "--runtime", "local", "--json"], environment) == 0
-    found = {check["what"]: check for check in json.loads(capsys.readouterr().out)}
-    assert found["git"] == {"good": True, "what": "git", "next_step": None, "required": True}
-    assert {check["next_step"] for check in found.values() if check["good"]} == {None}
-    assert "GITHUB_TOKEN" in found["GitHub token or App"]["next_step"]
 
 
 def test_models_are_asked_only_when_wanted(

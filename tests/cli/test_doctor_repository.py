@@ -1,18 +1,29 @@
 """Tests of `resolver doctor OWNER/NAME`: permissions, obstacles, and whether CI starts."""
 
-import json
 import os
 from typing import Any
 
 import pytest
 
 from resolver.cli.main import run
-from resolver.github.client.app import PERMISSIONS
-from resolver.github.events.app_manifest import EVENTS
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import App
 
 NAME = "octo/demo"
+
+
+def read_findings(text: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for line in text.splitlines():
+        if line.startswith("         -> "):
+            found[-1]["next_step"] = line.removeprefix("         -> ")
+        else:
+            mark, what = line[:9].strip(), line[9:]
+            required = mark != "note"
+            found.append(
+                {"what": what, "good": mark == "ok", "required": required, "next_step": None}
+            )
+    return found
 
 
 @pytest.fixture
@@ -29,8 +40,8 @@ def doctor(github: GitHubServer, capsys: pytest.CaptureFixture[str]) -> Any:
             **github.addresses,
             **environment,
         }
-        code = run(["doctor", NAME, "--runtime", "local", "--json"], given)
-        found = json.loads(capsys.readouterr().out)
+        code = run(["doctor", NAME, "--runtime", "local"], given)
+        found = read_findings(capsys.readouterr().out)
         bad = {f["what"]: f for f in found if not f["good"] and "Docker" not in f["what"]}
         assert all(f["next_step"] for f in bad.values()), bad
         return code, bad, [f["what"] for f in found]
@@ -50,14 +61,6 @@ def test_a_good_classic_token_is_enough(github: GitHubServer, doctor: Any) -> No
     assert "account: mona" in seen
     assert "contents: write: allowed" in seen
     assert ".github/resolver.yml: not found, so the defaults apply" in seen
-
-
-def test_nothing_is_changed(github: GitHubServer, doctor: Any) -> None:
-    repository(github)
-    before = github.repository(NAME).git.text("for-each-ref")
-    doctor(github.token_for("mona", scopes=("repo",)))
-    assert github.repository(NAME).git.text("for-each-ref") == before
-    assert github.repository(NAME).issues == {}
 
 
 @pytest.mark.parametrize("lacking", ["contents", "pull_requests"])
@@ -105,16 +108,6 @@ def by_app(app: App) -> dict[str, str]:
     return {"RESOLVER_APP_ID": str(app.id), "RESOLVER_APP_PRIVATE_KEY": app.private_key}
 
 
-def test_an_app_that_may_do_all_is_good(github: GitHubServer, doctor: Any) -> None:
-    repository(github)
-    app = github.add_app("our-agent", NAME, permissions=dict(PERMISSIONS))
-    app.events = EVENTS
-    code, bad, seen = doctor(**by_app(app))
-    assert (code, bad) == (0, {})
-    assert f"GitHub App: our-agent[bot] (id {app.id})" in seen
-    assert "events of the App: all" in seen
-
-
 def test_what_an_app_lacks_is_reported(github: GitHubServer, doctor: Any) -> None:
     repository(github)
     app = github.add_app("our-agent", NAME, permissions={"metadata": "read", "contents": "write"})
@@ -125,11 +118,3 @@ def test_what_an_app_lacks_is_reported(github: GitHubServer, doctor: Any) -> Non
     assert "the installation on octo/demo has what every run needs, but not issues" in said
     assert "checks: read" in said
     assert "events of the App: not pull_request" in said
-
-
-def test_without_a_token_a_repository_cannot_be_looked_at(
-    github: GitHubServer, doctor: Any
-) -> None:
-    code, bad, _ = doctor()
-    assert code == 1
-    assert "GITHUB_TOKEN" in bad["GitHub token or App"]["next_step"]

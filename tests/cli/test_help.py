@@ -9,7 +9,6 @@ import pytest
 from resolver.cli.main import COMMANDS, run
 from resolver.errors import UsageError
 from resolver.runs.common import parse_target
-from tests.parts.runs import INSTALLED_RESOLVER
 
 HEAVY = {"litellm", "docker", "github", "git", "pydantic", "fastapi", "dbos", "jinja2", "rich"}
 
@@ -103,14 +102,6 @@ def test_a_url_of_the_configured_github_names_its_issue(url: str) -> None:
         parse_target(url, "https://ghe.example")
 
 
-def test_the_installed_script_gives_the_exit_code() -> None:
-    done = subprocess.run(
-        [INSTALLED_RESOLVER, "nonsense"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert subprocess.run([INSTALLED_RESOLVER, "--version"], capture_output=True, check=True).stdout
-
-
 def test_an_error_can_not_control_the_terminal_or_the_runner(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -118,12 +109,3 @@ def test_an_error_can_not_control_the_terminal_or_the_runner(
     shown = capsys.readouterr().err
     assert "\x1b" not in shown
     assert not any(line.lstrip().startswith("::") for line in shown.splitlines())
-
-
-def test_contradicting_options_and_two_issues_are_refused(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert run(["resolve", "a/b#1", "--json", "--quiet"], {}) == UsageError.exit_code
-    assert "--verbose, --quiet and --json exclude each other" in capsys.readouterr().err
-    assert run(["resolve", ".", "--text", "x", "--issue", "x.md"], {}) == UsageError.exit_code
-    assert "--text and --issue both give the issue" in capsys.readouterr().err

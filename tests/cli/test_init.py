@@ -61,18 +61,6 @@ def test_the_workflow_passes_the_published_checkers(checkout: Path) -> None:
     assert (inputs["mention"], inputs["label"], inputs["egress"]) == ("@bot", "fix me", "packages")
 
 
-def test_a_link_that_leads_nowhere_is_left_alone(
-    checkout: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    outside = tmp_path / "outside.yml"
-    settings = checkout / ".github/resolver.yml"
-    settings.parent.mkdir()
-    settings.symlink_to(outside)
-    init(checkout, *ACTION)
-    assert settings.is_symlink() and not outside.exists()
-    assert "left unchanged (--force overwrites it) .github/resolver.yml" in capsys.readouterr().out
-
-
 def test_files_that_are_there_are_left_alone(
     checkout: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,14 +77,6 @@ def test_files_that_are_there_are_left_alone(
     assert capsys.readouterr().out.count("unchanged") == 2
 
 
-def test_a_setup_of_the_repository_is_not_written_twice(checkout: Path) -> None:
-    (checkout / ".agents").mkdir()
-    (checkout / ".agents/setup.sh").write_text("make deps\n")
-    init(checkout, *ACTION)
-    text = (checkout / ".github/resolver.yml").read_text()
-    assert "setup" not in yaml.safe_load(text) and ".agents/setup.sh" in text
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -111,13 +91,6 @@ def test_what_can_not_be_written_is_a_clear_error(
     assert init(checkout, *arguments) == 2
     assert said in capsys.readouterr().err
     assert not (checkout / ".github").exists()
-
-
-def test_a_folder_without_git_is_a_clear_error(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert init(tmp_path, *ACTION) == 2
-    assert "not in a git repository" in capsys.readouterr().err
 
 
 def test_the_page_about_the_action_shows_the_same_workflow() -> None:

@@ -48,15 +48,6 @@ def test_a_setup_that_fails_is_shown_with_its_output_and_exit_code_1(
     assert "run `resolver init --check` again" in shown
 
 
-def test_the_settings_that_are_there_are_tried(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    files = {".github/resolver.yml": "setup: exit 3\n", "setup.py": ""}
-    root = make_checkout(tmp_path / "demo", files)
-    assert check(root) == 1
-    assert "The setup from .github/resolver.yml fails" in capsys.readouterr().out
-
-
 def test_checks_are_tried_and_what_the_environment_lacks_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

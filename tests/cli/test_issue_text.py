@@ -4,22 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from resolver.demo.repository_maker import make_repository
-from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import CommandLine, bash, finish
-
-
-def test_an_issue_on_the_command_line_is_worked_on_and_kept(
-    command_line: CommandLine, model_endpoint: ModelEndpoint, tmp_path: Path
-) -> None:
-    repository, _ = make_repository(tmp_path / "demo")
-    model_endpoint.script(bash("echo fixed >> README.md"), finish("Say that it is fixed"))
-    text = "The readme says nothing\n\nSay that it is fixed."
-    output = tmp_path / "output"
-    done = command_line.call("resolve", repository, "--text", text, "--output", output)
-    assert done.exit_code == 0, done.stderr
-    assert "The readme says nothing" in str(model_endpoint.requests[0].body["messages"])
-    assert (output / "issue.md").read_text() == f"{text}\n"
+from tests.parts.runs import CommandLine
 
 
 @pytest.mark.parametrize(

@@ -25,13 +25,6 @@ class TerminalFile(io.StringIO):
         return True
 
 
-class BrokenTerminal(TerminalFile):
-    """A terminal that has gone."""
-
-    def write(self, text: str) -> int:
-        raise OSError(5, "Input/output error")
-
-
 def make_console(file: io.StringIO, width: int = 80, terminal: str = "xterm") -> Console:
     return Console(file=file, width=width, height=24, _environ={"TERM": terminal})
 
@@ -57,11 +50,6 @@ def test_hostile_text_controls_no_terminal(words: str) -> None:
     assert not CONTROL.search(SEQUENCE.sub("", written).replace("\r", ""))
     colors_and_cursor = {"m", "A", "K", "h", "l"}
     assert {match[0][-1] for match in SEQUENCE.finditer(written)} <= colors_and_cursor
-
-
-def test_a_terminal_that_has_gone_ends_no_run() -> None:
-    with LiveView(make_console(BrokenTerminal())).during():
-        pass
 
 
 @pytest.mark.parametrize(

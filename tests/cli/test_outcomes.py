@@ -100,17 +100,3 @@ def test_the_table_is_safe_to_print(scenario: Scenario, capsys: pytest.CaptureFi
     text = capsys.readouterr().out
     assert "no acceptance rate" in text and "1 open" in text and "Add split" in text
     assert "\x1b" not in text and "\x07" not in text
-
-
-def test_the_table_has_the_rate_and_the_time_to_merge(
-    scenario: Scenario, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pull = scenario.open("agent/issue-1-a")
-    scenario.github.advance(5 * 3600)
-    scenario.github.merge_pull(pull)
-    assert run(["outcomes", REPOSITORY], scenario.environment) == 0
-    text = capsys.readouterr().out
-    assert "1 pull request in octo/sums" in text and "1 merged, 0 closed, 0 open" in text
-    assert "Accepted       100% (1 of 1 merged or closed)" in text
-    assert "Time to merge  5 h" in text
-    assert f"#{pull.number}  merged  Add it" in text

@@ -7,18 +7,16 @@ from typing import Any
 
 import pytest
 
-from resolver.cli.resolve import new_request, open_forge, resume_command
+from resolver.cli.resolve import new_request, resume_command
 from resolver.config.settings import load_settings
 from resolver.errors import UsageError
 from resolver.events.lifecycle import ModelReplied
 from resolver.github.comments.report import RunFailure
 from resolver.models.run import Completion, RunLimits, RunState
 from resolver.runs.conversation.comments import Conclusion, conclude
-from resolver.runs.prepare import load_task
 from resolver.runs.stages import ExecutedRun, RunResult
 from tests.github import reports
 from tests.parts.memory_forge import MemoryForge
-from tests.parts.runs import make_checkout
 from tests.runs.plain_values import executed_values, run_log, run_request
 from tests.trace import sample
 
@@ -42,17 +40,6 @@ def test_a_target_that_is_none_is_refused_with_what_to_give(
         new_request(target, Path(issue) if issue else None, SETTINGS)
     assert raised.value.what == what
     assert next_step in raised.value.next_step
-
-
-def test_work_on_a_checkout_starts_from_the_base_branch_of_the_settings(tmp_path: Path) -> None:
-    issue = tmp_path / "issue.md"
-    issue.write_text("# Fix it")
-    request = new_request(str(make_checkout(tmp_path / "calc", {"a": "b"})), issue, SETTINGS)
-    settings = load_settings({"base_branch": "old"}, {})
-    run = replace(run_request(tmp_path), trigger=request.trigger, issue=request.issue)
-    forge = open_forge(run, settings)
-    assert forge is None
-    assert load_task(run, settings, forge, None).task.base_branch == "old"
 
 
 def ended(folder: Path, state: RunState, **outcome: Any) -> RunResult:
@@ -84,11 +71,6 @@ def test_the_command_to_resume_raises_the_limit_that_was_reached(
     words = shlex.split(resume_command(result) or "")
     begin = ["resolver", "resolve", "--resume", str(folder / "output")]
     assert words == [*begin, *raised]
-
-
-def test_a_run_that_was_stopped_is_resumed_within_the_limits_of_its_log(tmp_path: Path) -> None:
-    words = shlex.split(resume_command(ended(tmp_path, RunState.STOPPED)) or "")
-    assert words == ["resolver", "resolve", "--resume", str(tmp_path / "output")]
 
 
 def test_work_that_is_done_or_can_be_published_is_not_resumed(tmp_path: Path) -> None:

@@ -83,12 +83,6 @@ def test_a_run_of_which_nothing_was_recorded_can_not_be_resumed(folder: Path) ->
         resumed_request(folder)
 
 
-def test_a_folder_without_a_run_is_left_empty(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="contains no run"):
-        resumed_request(tmp_path)
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_folder_that_another_process_uses_is_refused(folder: Path) -> None:
     held = Output(folder, resume=True)
     with pytest.raises(UsageError, match="another process is already using"):

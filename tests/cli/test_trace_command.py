@@ -74,19 +74,6 @@ def test_a_damaged_log_is_shown_up_to_the_damage_which_is_named(
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
 
 
-def test_an_incomplete_last_line_is_left_out_and_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    path = tmp_path / "events.jsonl"
-    path.write_bytes(RECORDING.read_bytes() + b'{"id":44,"kin')
-    assert run(["trace", str(path)], {}) == 0
-    shown = capsys.readouterr()
-    assert "The last line of this log is incomplete" in shown.err
-    path.write_bytes(RECORDING.read_bytes())
-    assert run(["trace", str(path)], {}) == 0
-    assert capsys.readouterr() == (shown.out, "")
-
-
 @pytest.mark.parametrize("command", [["trace"], ["replay"], ["publish"], ["resolve", "--resume"]])
 def test_a_missing_run_is_a_usage_error_of_every_command(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -18,11 +18,9 @@ import pytest
 
 from resolver.storage.database import ServerDatabase, parse_database_url
 from tests.codebase.snippets import (
-    MARK,
     PAGES,
     ROOT,
     Example,
-    examples,
     shell_examples,
     shell_lines,
 )
@@ -192,8 +190,3 @@ def test_the_shell_examples_run(workplace: Workplace, page: str) -> None:
             pytest.fail(f"{example.place}: {fault}\n{example.text}")
     if missing:
         skip_without(" and ".join(sorted(missing)), "not on PATH")
-
-
-def test_a_block_that_is_executed_elsewhere_names_the_test() -> None:
-    marks = [mark["test"] for page in PAGES for e in examples(page) if (mark := MARK.match(e.mark))]
-    assert [test for test in marks if test and not (ROOT / test).is_file()] == []

@@ -59,12 +59,3 @@ def check_links(page: Path) -> None:
         ):
             missing.append(link)
     assert missing == []
-
-
-def test_templates_link_to_pages_of_the_site() -> None:
-    """An installed package has no folder docs/."""
-    texts = {path: path.read_text() for path in (ROOT / "prompts").rglob("*.j2")}
-    page = re.compile(r"(?:how-to|reference|explanation)/[\w-]+\.md")
-    named = {found for text in texts.values() for found in page.findall(text)}
-    assert len(named) > 3 and all((ROOT / "docs" / found).is_file() for found in named)
-    assert [path for path, text in texts.items() if re.search(r"(?<!main/)\bdocs/", text)] == []

@@ -15,7 +15,6 @@ from resolver.events.lifecycle import Condensation, ModelReplied, Warned
 from resolver.events.state import State
 from resolver.memory.conversation import ConversationMemory, Dialect
 from resolver.models.run import Completion, RequestedToolCall
-from resolver.sandbox.wire import MAX_TEXT
 from tests.events.strategies import logs
 from tests.memory.logs import started
 
@@ -96,12 +95,6 @@ def test_invalid_calls_are_sent_back_in_a_valid_form() -> None:
     assert [m["content"] for m in messages[-3:]] == ["ERROR: no such tool"] * 3
 
 
-def test_reasoning_is_not_sent_back() -> None:
-    log = started()
-    log.add(ModelReplied(completion=Completion(model="m", text="hm", reasoning="SECRETLY")))
-    assert "SECRETLY" not in str(ConversationMemory().messages(log.state))
-
-
 def test_a_long_result_is_truncated_and_says_where_the_rest_is() -> None:
     log = started()
     content = "".join(f"line {i}\n" for i in range(5000))
@@ -110,16 +103,6 @@ def test_a_long_result_is_truncated_and_says_where_the_rest_is() -> None:
     assert len(shown) < 1300
     assert "/tmp/o" in shown
     assert shown.startswith("line 0\n") and "line 4999\n[exit code 0]" in shown
-
-
-def test_a_result_truncated_by_the_sandbox_keeps_its_note() -> None:
-    log = started()
-    content = "a" * (MAX_TEXT // 2) + "[... 99 bytes left out ...]" + "z" * (MAX_TEXT // 2)
-    result = o.CmdOutput(content=content, omitted=99, output_file="/tmp/o", exit_code=0)
-    log.turn(a.CmdRun(command="a"), result)
-    assert ConversationMemory().messages(log.state)[-1]["content"] == f"{content}\n[exit code 0]"
-    shown = ConversationMemory(max_observation=500).messages(log.state)[-1]["content"]
-    assert "/tmp/o" in shown and "[99 more bytes" in shown
 
 
 @pytest.mark.parametrize(

@@ -44,22 +44,6 @@ def test_fields_and_body_are_separated() -> None:
     assert document.lines["triggers.1"] == 5
 
 
-def test_a_file_without_front_matter_is_all_body() -> None:
-    document = read_document("# Title\n---\nname: a\n---\n", "a.md")
-    assert document.fields == {} and document.body == "# Title\n---\nname: a\n---"
-
-
-def test_unclosed_front_matter_is_reported_at_its_beginning() -> None:
-    error = refusal("---\nname: a\n")
-    assert (error.path, error.line) == ("a.md", 1)
-    assert error.what == "a.md:1: the front matter that begins here has no closing `---` line"
-
-
-def test_front_matter_that_is_a_list_is_refused() -> None:
-    assert "not a mapping" in refusal("---\n- a\n---\n").what
-    assert "not a mapping" in refusal("---\njust words\n---\n").what
-
-
 def test_a_duplicate_field_is_refused_at_the_second() -> None:
     error = refusal("---\nname: a\ntriggers: [x]\nname: b\n---\n")
     assert error.line == 4 and "`name` occurs twice" in error.what

@@ -5,9 +5,7 @@ from typing import Any
 
 import pytest
 
-from resolver.events import actions as a
-from resolver.events import observations as o
-from resolver.events.lifecycle import Condensation, RunStarted, SystemPrompt
+from resolver.events.lifecycle import RunStarted, SystemPrompt
 from resolver.memory.conversation import MAX_IMAGES, ConversationMemory, Dialect
 from resolver.models.issue_context import Picture
 from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
@@ -66,12 +64,3 @@ def test_pictures_of_the_task_are_not_counted_or_dropped_with_others(dialect: Di
     assert sent(messages)[0] == url(9000)
     assert "[image 1: no longer shown" in words(messages)
     assert len(sent(messages)) < MAX_IMAGES + 1
-
-
-def test_pictures_of_the_task_survive_a_condensation() -> None:
-    log = started(picture(1, url(1)))
-    log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="x", exit_code=0))
-    forgotten = tuple(range(3, len(log.state.events)))
-    log.turn(a.CmdRun(command="ls"), o.CmdOutput(content="y", exit_code=0))
-    log.add(Condensation(forgotten=forgotten, summary="did things"))
-    assert sent(messages_of(log)) == [url(1)]

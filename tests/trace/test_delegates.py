@@ -6,9 +6,8 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase
 from resolver.models.run import RunLimits, RunState
 from resolver.trace.markdown import CommentTrace, render_markdown
-from resolver.trace.steps import build_view
 from resolver.trace.text import live_line, render_text
-from resolver.trace.view import TraceStep, note_of
+from resolver.trace.view import note_of
 
 
 def delegated(*inner: EventBase) -> list[EventBase]:
@@ -28,16 +27,6 @@ WORK = (
     o.CmdOutput(content="main.py: parse(x)", exit_code=0, cause=0),
     a.Finish(message="two callers"),
 )
-
-
-def test_the_delegates_steps_are_nested_and_numbered_from_one() -> None:
-    [step] = build_view(delegated(*WORK)).entries
-    assert isinstance(step, TraceStep)
-    assert [(e.number, e.verb) for e in step.nested if isinstance(e, TraceStep)] == [
-        (1, "Run"),
-        (2, "Finish"),
-    ]
-    assert step.badge == "finished"
 
 
 def test_markdown_and_text_contain_the_delegates_steps() -> None:

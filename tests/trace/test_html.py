@@ -1,7 +1,5 @@
 """Tests of the HTML trace: complete, self-contained and inert."""
 
-import base64
-import hashlib
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,7 +9,6 @@ from hypothesis import given
 from playwright.sync_api import Browser, Page, expect
 
 from resolver.events import actions as a
-from resolver.events import observations as o
 from resolver.trace.html import render_html
 from resolver.trace.steps import build_view
 from resolver.trace.view import TraceStep
@@ -69,21 +66,6 @@ def test_hostile_text_anywhere_stays_text(text: str) -> None:
 @given(any_events())
 def test_any_log_renders_closed_and_escaped(events: list) -> None:
     check(render_html(events))
-
-
-def test_the_policy_allows_the_page_s_own_style_and_data_images_alone() -> None:
-    html = render_html(realistic())
-    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)
-    assert policy is not None
-    assert re.fullmatch(
-        r"default-src 'none'; style-src 'sha256-[A-Za-z0-9+/]{43}='; "
-        r"script-src 'sha256-[A-Za-z0-9+/]{43}='; img-src data:; "
-        r"base-uri 'none'; form-action 'none'",
-        policy[1],
-    )
-    [script] = re.findall(r"<script>(.*?)</script>", html, re.S)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert f"script-src 'sha256-{digest}'" in policy[1]
 
 
 def test_a_link_needs_to_be_a_web_address() -> None:
@@ -146,19 +128,7 @@ def test_the_result_comes_before_the_steps() -> None:
     places = [html.index(part) for part in ('id="changes"', '<nav class="outline"', 'id="step-1"')]
     assert places == sorted(places)
     assert "<b>calc.py</b> +1 \u22121" in html and "<b>x.png</b>" in html
-    assert '<span class="h-k">return</span>' in html
     assert "alert(1)</script>" not in html and "[U+202E]" in html
-
-
-def test_nothing_of_the_sequences_of_a_terminal_is_in_the_page() -> None:
-    output = "\x1b[1;31mfailed\x1b[0m <b> \x1b]0;title\x07\x1b[38;5;2mok\x1b[2J\x1b[m\x1b[9999;x\n"
-    events = numbered([a.CmdRun(command="x"), o.CmdOutput(content=output, exit_code=1)])
-    html = render_html(events)
-    check(html)
-    assert "failed &lt;b&gt; ok" in html
-    assert "0;title" not in html and "\x1b" not in html
-    many = "".join(f"\x1b[3{i % 8}mx" for i in range(9_000))
-    check(render_html(numbered([a.CmdRun(command="x"), o.CmdOutput(content=many)])))
 
 
 def test_the_agents_words_are_markdown_without_links_and_foreign_classes() -> None:
@@ -166,7 +136,7 @@ def test_the_agents_words_are_markdown_without_links_and_foreign_classes() -> No
     html = render_html(numbered([a.Think(content=words)]))
     check(html)
     assert "<strong>Bold</strong>" in html and "<td>b</td>" in html and "evil.example<" not in html
-    assert '<pre><code><span class="h-k">return</span> <span class="h-n">1</span>' in html
+    assert "<pre><code>return 1\n</code></pre>" in html
 
 
 @pytest.mark.chromium

@@ -15,7 +15,7 @@ from resolver.trace.markdown import CommentTrace, render_markdown
 from resolver.trace.plain import clean
 from resolver.trace.untrusted_text import fenced, inline_code, plain_prose, utf16_length
 from tests.trace.events import any_events, text
-from tests.trace.sample import HOSTILE, hostile, numbered, realistic
+from tests.trace.sample import HOSTILE, hostile, numbered
 
 GITHUB = 65_536
 OURS = {
@@ -128,12 +128,6 @@ def test_inline_code_is_one_code_span(text: str) -> None:
 def test_prose_contains_only_text(text: str) -> None:
     page = read(plain_prose(clean(text)))
     assert set(page.tags) <= {"p"}
-
-
-def test_a_comment_shows_how_commands_ended_and_what_was_edited() -> None:
-    comment = CommentTrace(realistic()).render(GITHUB)
-    assert "❌ exit code 1" in comment
-    assert "```diff\n--- a/calendar/parse.py" in comment
 
 
 @pytest.mark.parametrize("content", ["short", "🦀" * 3_000])

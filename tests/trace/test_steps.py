@@ -1,13 +1,10 @@
 """Tests of the view that all renderers share: steps, notes and header."""
 
 from datetime import timedelta
-from typing import Literal
 
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
-from resolver.events.base import ActionBase
-from resolver.events.log import parse_logged_event
 from resolver.models.approval import SecurityRisk
 from resolver.models.run import RunState
 from resolver.trace.steps import build_view
@@ -75,35 +72,6 @@ def test_an_action_that_the_model_rated_a_high_risk_is_marked() -> None:
     assert (unanswered.badge, medium.badge) == ("no answer, high risk", "no answer")
 
 
-class FrobnicateFile(ActionBase):
-    """An action of which the trace knows nothing."""
-
-    kind: Literal["frobnicate_file"] = "frobnicate_file"
-    observation = o.FileReadResult
-    path: str
-    pattern: str = ""
-
-
-def test_an_action_without_a_text_of_its_own_shows_its_fields() -> None:
-    answered, unanswered = steps_of(
-        FrobnicateFile(path="a.py", pattern="x"),
-        o.FileReadResult(content="7 lines", path="a.py", cause=0),
-        FrobnicateFile(path="b.py"),
-    )
-    assert (answered.verb, answered.subject) == ("Frobnicate file", "a.py")
-    assert answered.action is not None and '"pattern": "x"' in answered.action.text
-    assert [block.text for block in answered.outputs] == ["7 lines"]
-    assert unanswered.badge == "no answer"
-
-
-def test_a_short_command_is_shown_once_and_a_long_one_completely() -> None:
-    short, long = steps_of(a.CmdRun(command="ls\n"), a.CmdRun(command="cat <<E\nx\nE"))
-    assert (short.action, short.subject) == (None, "ls")
-    assert long.subject == "cat <<E …"
-    assert long.action is not None
-    assert long.action.text == "cat <<E\nx\nE"
-
-
 def test_an_edit_shows_its_result_or_else_its_request() -> None:
     edit = a.FileEdit(command="str_replace", path="x", old_str="a\nb", new_str="c")
     done, refused = steps_of(
@@ -158,13 +126,3 @@ def test_stages_warnings_and_states_are_notes() -> None:
         ("state", "limit: budget"),
         ("memory", "The conversation was shortened: 2 events removed"),
     ]
-
-
-def test_an_unknown_answer_belongs_to_its_action() -> None:
-    answer = parse_logged_event({"kind": "new_output", "content": "x", "more": 1}).model_copy(
-        update={"id": 1, "cause": 0}
-    )
-    view = build_view([a.CmdRun(command="x", id=0), answer])
-    (step,) = view.entries
-    assert isinstance(step, TraceStep)
-    assert [block.text for block in step.outputs] == ["x", '{\n  "more": 1\n}']

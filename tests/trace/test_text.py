@@ -88,11 +88,6 @@ def test_a_run_is_shown_in_plain_lines() -> None:
     ]
 
 
-def test_each_run_of_a_sweep_has_steps_of_its_own() -> None:
-    lines = progress([*realistic(), *realistic()], terminal=False).splitlines()
-    assert len([line for line in lines if line.startswith("1. ")]) == 2
-
-
 def test_the_json_view_is_the_log_as_an_array() -> None:
     for log in (realistic(), hostile("\n".join(HOSTILE)), []):
         shown = json.loads(render_json(log))
@@ -108,18 +103,6 @@ def test_any_events_have_a_json_view(events: list) -> None:
 
 def test_carriage_returns_do_not_hide_text() -> None:
     assert clean("rm -rf /\rls     \r\nx") == "rm -rf /\nls     \nx"
-
-
-def test_links_and_colours_keep_their_text() -> None:
-    assert (
-        clean("\x1b]8;;https://e.example\x1b\\a\x1b]8;;\x07 \x1b[1;31mb\x1b[0m\x1b(B\x9b4mc")
-        == "a bc"
-    )
-
-
-def test_emoji_and_scripts_stay_readable() -> None:
-    words = "👩\u200d🔧 ❤\ufe0f می\u200cخواهم 漢字 é"
-    assert clean(words) == words
 
 
 @pytest.mark.parametrize(

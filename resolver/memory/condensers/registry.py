@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from resolver.config.agent_settings import CONDENSERS, NO_CONDENSER, CondenserStage
+from resolver.config.agent_settings import NO_CONDENSER
 from resolver.memory.condensers.rules import (
     AmortizedForgetting,
     ConversationWindow,
@@ -36,22 +36,16 @@ CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
     ),
     "attention": lambda open_client, **parameters: LLMAttention(open_client(), **parameters),
 }
-"""Factories by name. `CONDENSERS` of `resolver.config.agent_settings` has the same names, with the
-parameters that each accepts."""
+"""Factories by name. `CONDENSERS` of `resolver.config.agent_settings` has the same names."""
 
 
-def make_condenser(stages: Sequence[CondenserStage], open_client: OpenClient) -> Condenser:
-    """Build the condenser that the stages describe.
+def make_condenser(names: Sequence[str], open_client: OpenClient) -> Condenser:
+    """Return the condenser that applies these in order.
 
-    A last stage is added that keeps a window of the conversation when the model reports that it
-    does not fit and the other stages can't condense further. `none` alone has no such stage.
+    A last one is added that keeps a window of the conversation when the model reports that it
+    does not fit and the others can't condense further. `none` alone has no such condenser.
     """
-    condensers = [
-        CONDENSER_FACTORIES[stage.name](
-            open_client, **{**CONDENSERS[stage.name].defaults, **stage.parameters}
-        )
-        for stage in stages
-    ]
-    if all(stage.name == NO_CONDENSER for stage in stages):
+    condensers = [CONDENSER_FACTORIES[name](open_client) for name in names]
+    if all(name == NO_CONDENSER for name in names):
         return NoOp()
     return Pipeline(*condensers, ConversationWindow(only_asked=True))

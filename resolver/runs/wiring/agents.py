@@ -15,7 +15,7 @@ from resolver.agents.definitions import AvailableTools, Definitions, read_defini
 from resolver.agents.readonly import READ_ONLY, REVIEWER
 from resolver.agents.registry import AGENTS, find_agent_model, make_agent, require_agent
 from resolver.agents.tools.calls import BROWSER, suggest_name
-from resolver.config.agent_settings import parse_condenser
+from resolver.config.agent_settings import parse_condensers
 from resolver.config.mcp_servers import HostServer, choose_servers
 from resolver.config.settings import Settings
 from resolver.config.templates import render
@@ -204,12 +204,12 @@ def open_condensers(
     recording: events of the run that is replayed, whose condenser settings are then used.
     """
     config = service_config(settings, AGENT, settings.agent)[0]
-    name = settings.condenser
+    listed = settings.condenser
     started = next((event for event in recording if isinstance(event, RunStarted)), None)
     if started is not None:
         config = config.model_copy(update={"model": started.model, "base_url": None})
-        name = started.condenser or name
-    stages = parse_condenser(name)
+        listed = started.condenser or listed
+    names = parse_condensers(listed)
     is_condensed = any(isinstance(event, Condensation) for event in recording)
     # A recording in which nothing was condensed has stayed below any bound, and the model's window
     # is not worth loading litellm.
@@ -223,7 +223,7 @@ def open_condensers(
         def ask() -> SummaryClient:
             return SummaryClient(open_model(stream, SERVICE), warn)
 
-        return LogCondenser(make_condenser(stages, ask), max_tokens)
+        return LogCondenser(make_condenser(names, ask), max_tokens)
 
     return condenser_of
 

@@ -44,14 +44,3 @@ def test_a_masked_output_says_how_to_get_it_again() -> None:
     assert "[the cell raised an error]" in results[2]
     assert all(len(result) < 1000 for result in results[:3])
     assert "line of text\nline of text" in results[3]
-
-
-def test_pictures_of_masked_results_are_not_sent() -> None:
-    log = started()
-    for number in range(3):
-        page = o.McpResult(content=f"page {number} " + "z" * 900, images=(PICTURE,))
-        log.turn(a.McpCall(server="browser", name="look"), page)
-    assert condense(log, ObservationMasking(keep_last=1), 2_500) is not None
-    messages = ConversationMemory(sees_images=True).messages(log.state)
-    assert str(messages).count(PICTURE) == 1
-    assert "page 2" in str(messages) and "page 1" not in str(messages)

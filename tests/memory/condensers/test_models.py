@@ -24,7 +24,7 @@ from tests.memory.condensers.scenarios import (
     sent_text,
     warnings,
 )
-from tests.memory.logs import Log, task
+from tests.memory.logs import Log
 from tests.memory.test_conversation import assert_pairs_are_complete
 
 
@@ -134,15 +134,3 @@ def test_text_for_the_model_and_the_agent_is_enclosed_in_markers() -> None:
         (marker,) = set(re.findall(r"^--- begin record (\w{16}) ---$", text, re.MULTILINE))
         assert text.count(f"--- end record {marker} ---") == 1
         assert text.index("Say that all is done.") < text.index(f"--- end record {marker} ---")
-
-
-def test_long_notes_and_long_requests_are_limited() -> None:
-    log = filled(3)
-    log.add(task("y" * 50_000))
-    for number in range(300):
-        result = o.CmdOutput(content="x" * 30_000, exit_code=0)
-        log.turn(a.CmdRun(command="c" * 9_000), result, text=f"{number} " + "w" * 9_000)
-    model = Noting("n" * 100_000)
-    condensation = condense(log, summarizing(asker(log, model)))
-    assert condensation is not None and len(condensation.notes) < 6_500
-    assert len(model.asked[0]) < 220_000

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from resolver.config.agent_settings import CONDENSERS, NO_CONDENSER, parse_condenser
+from resolver.config.agent_settings import CONDENSERS, NO_CONDENSER
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import Condensation, SystemPrompt, Warned
 from resolver.events.log import dump_line, parse_line
 from resolver.events.state import State
-from resolver.memory.condensers.registry import make_condenser
+from resolver.memory.condensers.registry import CONDENSER_FACTORIES
+from resolver.memory.condensers.rules import ConversationWindow, Pipeline
 from resolver.memory.condensers.view import LogCondenser
 from resolver.memory.conversation import ConversationMemory
 from resolver.models.run import PlanItem
@@ -23,15 +24,13 @@ from tests.memory.condensers.scenarios import Noting, asker
 from tests.memory.logs import Log, task
 from tests.memory.test_conversation import DIALECTS, assert_pairs_are_complete
 
-SMALLEST = {
-    "recent": "recent(keep_first=1,keep_last=3)",
-    "masking": "masking(keep_last=2)",
-    "amortized": "amortized(max_turns=6,keep_first=1)",
+SMALL: dict[str, dict[str, int]] = {
+    "recent": {"keep_first": 1, "keep_last": 3},
+    "masking": {"keep_last": 2},
+    "amortized": {"max_turns": 6, "keep_first": 1},
 }
-NAMES = [
-    *(SMALLEST.get(name, f"{name}(keep_last=3)") for name in CONDENSERS if name != NO_CONDENSER),
-    "masking(keep_last=3),summarizing(keep_last=3)",
-]
+"""Parameters with which a condenser has something to do in a short conversation."""
+NAMES = [name for name in CONDENSERS if name != NO_CONDENSER]
 PICTURE = "data:image/png;base64,AAAA"
 STEPS: list[tuple[EventBase, EventBase | None]] = [
     (a.CmdRun(command="ls"), o.CmdOutput(content="word " * 300, exit_code=0)),
@@ -86,8 +85,10 @@ def play(log: Log, move: Any) -> None:
 
 def condenser(name: str, log: Log, bound: int) -> LogCondenser:
     notes = ['{"cause": ["steps 1, 3 and 5"]}'] * 100
-    made = make_condenser(parse_condenser(name), lambda: asker(log, Noting(*notes)))
-    return LogCondenser(made, lambda: bound)
+    parameters = SMALL.get(name, {"keep_last": 3})
+    made = CONDENSER_FACTORIES[name](lambda: asker(log, Noting(*notes)), **parameters)
+    whole = Pipeline(made, ConversationWindow(only_asked=True))
+    return LogCondenser(whole, lambda: bound)
 
 
 def run(name: str, moves: list[Any], bound: int) -> Log:

@@ -2,7 +2,7 @@
 
 from pydantic_core import from_json
 
-from resolver.config.agent_settings import parse_condenser
+from resolver.config.agent_settings import parse_condensers
 from resolver.config.settings import Settings
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -20,7 +20,7 @@ from tests.memory.logs import Log, started, task
 
 
 def default(log: Log, model: Noting) -> Condenser:
-    return make_condenser(parse_condenser(Settings().condenser), lambda: asker(log, model))
+    return make_condenser(parse_condensers(Settings().condenser), lambda: asker(log, model))
 
 
 def changed(*paths: str) -> o.ChangedPaths:

@@ -1,12 +1,7 @@
 """Tests of condensers that depend only on counts."""
 
-from resolver.events import actions as a
-from resolver.events import observations as o
-from resolver.events.lifecycle import Condensation
 from resolver.memory.condensers.rules import AmortizedForgetting, RecentEvents
-from resolver.memory.condensers.view import LogCondenser
-from tests.memory.condensers.scenarios import condense, filled, of, sent_text
-from tests.memory.logs import started
+from tests.memory.condensers.scenarios import condense, filled, sent_text
 
 
 def test_recent_events_keep_the_beginning_and_the_end() -> None:
@@ -16,18 +11,6 @@ def test_recent_events_keep_the_beginning_and_the_end() -> None:
     assert "say 0'" in shown and "say 1'" in shown and "say 2'" not in shown
     assert "say 19'" not in shown and "say 20'" in shown and "say 29'" in shown
     assert "18 steps left out" in shown and "fix it" in shown
-
-
-def test_recent_events_wait_until_enough_events_are_new() -> None:
-    log = started()
-    condenser = LogCondenser(RecentEvents(keep_first=1, keep_last=10))
-    for number in range(100):
-        log.turn(a.CmdRun(command=str(number)), o.CmdOutput(exit_code=0))
-        condensation = condenser.condense(log.state)
-        if condensation is not None:
-            log.add(condensation)
-    assert len(of(log, Condensation)) == 8
-    assert "80 steps left out" in sent_text(log)
 
 
 def test_amortized_forgetting_halves_what_is_too_much() -> None:

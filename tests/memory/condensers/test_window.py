@@ -6,26 +6,13 @@ from hypothesis import strategies as st
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.memory.condensers.rules import ConversationWindow
-from resolver.memory.condensers.view import CHARACTERS_PER_TOKEN, LogCondenser, max_tokens_for
+from resolver.memory.condensers.view import CHARACTERS_PER_TOKEN, LogCondenser
 from resolver.memory.conversation import ConversationMemory
 from tests.memory.condensers.scenarios import condense, filled, sent_text
 from tests.memory.logs import Log, started, task
 from tests.memory.test_conversation import assert_pairs_are_complete
 
 LARGE = 10**6
-
-
-def test_a_request_is_followed_below_the_limit() -> None:
-    log = filled(40)
-    condensing = LogCondenser(ConversationWindow(), lambda: LARGE)
-    assert condensing.condense(log.state) is None
-    before = len(sent_text(log))
-    log.add(a.CondensationRequest())
-    condensation = condensing.condense(log.state)
-    assert condensation is not None
-    log.add(condensation)
-    assert len(sent_text(log)) < 0.7 * before
-    assert condensing.condense(log.state) is None
 
 
 def test_a_size_that_the_endpoint_names_is_the_limit_from_then_on() -> None:
@@ -69,10 +56,6 @@ def test_a_single_turn_that_is_too_large_is_masked_when_nothing_else_can_go() ->
     assert_pairs_are_complete(ConversationMemory().messages(log.state))
     log.add(a.CondensationRequest())
     assert condense(log, ConversationWindow(), LARGE) is None
-
-
-def test_the_limit_follows_the_models_window() -> None:
-    assert (max_tokens_for(None), max_tokens_for(10_000)) == (100_000, 7_000)
 
 
 def test_tokens_are_counted_by_what_the_last_call_had() -> None:

@@ -116,11 +116,6 @@ def test_a_microagent_is_read() -> None:
         )  # fmt: skip
 
 
-def test_a_microagent_without_triggers_is_always_loaded() -> None:
-    assert only({".openhands/microagents/style.md": "Use tabs."}).kind == "always"
-    assert only({".openhands/microagents/s.md": "---\ntype: repo\n---\nx"}).kind == "always"
-
-
 TASK = """---
 name: release-notes
 type: task
@@ -143,12 +138,6 @@ def test_a_task_is_started_by_its_name_and_commands() -> None:
     assert found.skill("other") is None and found.skill("") is None
 
 
-def test_readmes_and_files_of_skills_are_not_skills() -> None:
-    files = (".agents/skills/README.md", ".agents/skills/a/notes.md", ".agents/skills/a/b/SKILL.md",
-             "docs/.agents/skills/a.md", ".agents/skills/a.txt", "SKILL.md")  # fmt: skip
-    assert library(dict.fromkeys(files, "text")).skills == ()
-
-
 def test_an_invalid_skill_is_left_out_and_reported_with_its_line() -> None:
     good = "---\nname: good\n---\ntext"
     found = library(
@@ -164,24 +153,6 @@ def test_an_invalid_skill_is_left_out_and_reported_with_its_line() -> None:
     assert yaml.startswith(".agents/skills/yaml.md:")
 
 
-@pytest.mark.parametrize(
-    ("given", "name"),
-    [("GitHub Actions Local Testing", "github-actions-local-testing"), ("CI/CD", "ci-cd"),
-     ("Review & Merge (internal)", "review-merge-internal"), ("fix_test", "fix-test"),
-     ("テスト", "a")],
-)  # fmt: skip
-def test_any_title_of_a_skill_gives_a_name(given: str, name: str) -> None:
-    assert only({".agents/skills/a.md": f"---\nname: {given}\n---\nx"}).name == name
-
-
-def test_two_skills_with_one_name_are_reported() -> None:
-    found = library(
-        {".agents/skills/a.md": "x", ".openhands/skills/a.md": "---\ntriggers: b\n---\ny"}
-    )
-    assert [skill.body for skill in found.skills] == ["x"]
-    assert "has the name a as well" in found.problems[0]
-
-
 def test_the_skill_nearer_to_the_repository_wins() -> None:
     nearer = {".agents/skills/git.md": "---\nname: git\n---\nours"}
     farther = {".agents/skills/git.md": "theirs", ".agents/skills/b.md": "b"}
@@ -193,22 +164,6 @@ def test_the_skill_nearer_to_the_repository_wins() -> None:
         "b": "ada/.github: .agents/skills/b.md",
     }
     assert found.problems == []
-
-
-def test_an_organization_provides_no_instructions() -> None:
-    found = Library([source({"AGENTS.md": "x", "a/AGENTS.md": "y"}, Origin.ORGANIZATION)])
-    assert found.always == [] and not found.nested
-
-
-def test_an_oversized_file_is_left_out_and_reported() -> None:
-    def read(path: str) -> bytes | None:
-        raise WorkspaceError(f"{path} has more than 9 bytes")
-
-    paths = ("AGENTS.md", ".agents/skills/a.md", "b/AGENTS.md")
-    found = Library([SkillSource(Origin.REPOSITORY, paths, read)])
-    assert not found.always and not found.skills
-    assert len(found.problems) == 2 and all("9 bytes" in problem for problem in found.problems)
-    assert found.instructions_at("b/") is None
 
 
 def test_the_bundled_skills_are_valid() -> None:
@@ -243,3 +198,14 @@ def test_any_file_is_read_or_reported(
     for skill in (*found.always, *found.skills):
         assert skill.name and skill.body
     assert all(any(path in problem for path in files) for problem in found.problems)
+
+
+def test_an_oversized_file_is_left_out_and_reported() -> None:
+    def read(path: str) -> bytes | None:
+        raise WorkspaceError(f"{path} has more than 9 bytes")
+
+    paths = ("AGENTS.md", ".agents/skills/a.md", "b/AGENTS.md")
+    found = Library([SkillSource(Origin.REPOSITORY, paths, read)])
+    assert not found.always and not found.skills
+    assert len(found.problems) == 2 and all("9 bytes" in problem for problem in found.problems)
+    assert found.instructions_at("b/") is None

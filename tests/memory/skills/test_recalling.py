@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.config.templates import render
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -128,19 +127,6 @@ def test_a_skill_is_loaded_for_a_file_that_was_changed_and_not_for_one_that_was_
     assert names(recalled(numbered([*read_first, edit]))) == ["python"]
 
 
-def test_the_text_of_a_failed_check_triggers_no_skill() -> None:
-    words = render("run/check_failed.md.j2", check="CI", commit="0" * 40, branch="main")
-    assert "flaky" in words
-    first = opening()
-    assert isinstance(first[0], life.RunStarted)
-    asked = first[0].task.trigger
-    for kind, loaded in ((TriggerKind.CHECK_FAILED, []), (TriggerKind.ISSUE_COMMENT, ["flaky"])):
-        trigger = asked.model_copy(update={"kind": kind, "instruction": words})
-        task = first[0].task.model_copy(update={"trigger": trigger})
-        started = first[0].model_copy(update={"task": task})
-        assert names(recalled(numbered([started, *first[1:]]))) == ["AGENTS.md", *loaded]
-
-
 def test_the_files_that_a_pull_request_changes_load_their_skills() -> None:
     [started, *others] = opening()
     assert isinstance(started, life.RunStarted)
@@ -155,21 +141,6 @@ def test_the_files_that_a_pull_request_changes_load_their_skills() -> None:
 def test_a_requested_task_is_presented_as_the_work() -> None:
     [_, (action, result)] = recalled(numbered(opening(named="asked")))
     assert (result.name, result.about, action.why) == ("asked", "task", "asked for as /asked")
-
-
-def test_a_browsing_agent_gets_no_knowledge_about_files() -> None:
-    for tools in (("think", "browser__browser_click", "finish"), ()):
-        assert recalled(numbered(opening("flaky", tools=tools))) == []
-
-
-def test_the_list_of_skills_is_shown_only_if_it_is_useful() -> None:
-    assert "the list of skills" in names(recalled(numbered(opening(tools=(*TOOLS, "recall")))))
-    contents = {"x.md": b"---\ntriggers: [x]\n---\ny"}
-    shipped = Library(
-        [SkillSource(Origin.SHIPPED, (".agents/skills/x.md",), lambda _: contents["x.md"])]
-    )
-    result = recalled(numbered(opening(tools=(*TOOLS, "recall"))), SkillRecaller(shipped))
-    assert result == []
 
 
 def test_loaded_text_is_limited_and_omissions_are_named() -> None:
