@@ -22,7 +22,7 @@ from resolver.models.truncate import marker_for, shorten_thread, truncate_middle
 # Maximum lengths of single parts, in characters.
 MAX_INSTRUCTION_LENGTH = 10_000
 MAX_BODY_LENGTH = 30_000
-MAX_DIFF_LENGTH = 60_000
+MAX_DIFF_LENGTH = 50_000
 MAX_COMMENT_LENGTH = 9_000
 MAX_REVIEW_LENGTH = 4_000
 MAX_THREAD_LENGTH = 6_000
