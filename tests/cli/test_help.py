@@ -43,7 +43,6 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
         (["resolve", "x#1", "--runtime", "moon"], "'moon' is not one of"),
         (["trace", "missing.jsonl"], "missing.jsonl contains no run"),
         (["trace", str(Path(__file__))], "line 1: not a line of JSON"),
-        (["serve"], "no model is set"),
     ],
 )
 def test_a_wrong_command_line_is_reported_in_words(
@@ -55,9 +54,7 @@ def test_a_wrong_command_line_is_reported_in_words(
     assert "Traceback" not in shown.err
 
 
-@pytest.mark.parametrize(
-    "args", [["resolve", "a/b#1"], ["action"], ["serve"], ["sweep", "a/b"], ["close"]]
-)
+@pytest.mark.parametrize("args", [["resolve", "a/b#1"], ["action"], ["sweep", "a/b"], ["close"]])
 def test_every_entry_point_warns_of_a_variable_that_sets_nothing(
     args: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
