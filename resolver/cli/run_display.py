@@ -32,7 +32,6 @@ from resolver.trace.text import TerminalProgress
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-
 def display_options(function: F) -> F:
     """Add the options that decide how a run is shown. `take_display` reads them."""
     for flag, text in (

@@ -13,6 +13,7 @@ from docker.models.containers import Container
 
 from resolver.config.temporary_directory import (
     abandoned_directories,
+    lock_directory,
 )
 from resolver.runtime.docker import idle_containers
 from resolver.runtime.engine import RUN_LABEL, remove_container
