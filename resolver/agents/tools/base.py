@@ -92,7 +92,10 @@ Requirement = Literal["delegates", "recall"]
 
 @dataclass(frozen=True)
 class Tool:
-    """A tool that a model can call. `prompts/agent/tools/NAME.md.j2` describes it to the model.
+    """A tool that a model can call.
+
+    `prompts/agent/tools/NAME.md.j2` describes it to the model, or else the docstring of its
+    arguments, if that says enough.
 
     arguments: model of its arguments, which knows the action that a call becomes.
     requires: what a run must offer so that the tool can be executed (`AvailableTools`); None if

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
+from inspect import cleandoc
 
 from resolver.agents.tools import (
     code,
@@ -12,7 +13,7 @@ from resolver.agents.tools import (
     review,
 )
 from resolver.agents.tools.base import Requirement, Tool
-from resolver.config.templates import render
+from resolver.config.templates import render, template_folder
 from resolver.events.base import ActionBase
 from resolver.models.base import JsonObject
 
@@ -81,9 +82,7 @@ def tool_specs(
             "type": "function",
             "function": {
                 "name": name,
-                "description": render(
-                    f"agent/tools/{name}.md.j2", colleagues=colleagues, is_read_only=is_read_only
-                ).strip(),
+                "description": _describe(name, colleagues, is_read_only),
                 "parameters": TOOLS[name].arguments.offered_schema(
                     is_read_only=is_read_only, has_threads=has_threads
                 ),
@@ -91,6 +90,13 @@ def tool_specs(
         }
         for name in names
     )
+
+
+def _describe(name: str, colleagues: tuple[DelegateAgent, ...], is_read_only: bool) -> str:
+    template = f"agent/tools/{name}.md.j2"
+    if not (template_folder() / template).is_file():
+        return cleandoc(TOOLS[name].arguments.__doc__ or "")
+    return render(template, colleagues=colleagues, is_read_only=is_read_only).strip()
 
 
 def tool_usage(name: str, schema: JsonObject) -> str:
