@@ -37,11 +37,6 @@ def test_the_code_is_the_diff_that_the_thread_was_started_on(
     assert (found.code, found.is_then, found.place) == (HUNK, is_then, place)
 
 
-def test_hidden_characters_are_made_visible() -> None:
-    found = thread_with_code(hunk="x\u202ey", path="a\u200b.py")
-    assert (found.code, found.thread.path) == ("x[U+202E]y", "a[U+200B].py")
-
-
 def test_of_a_long_diff_the_last_lines_are_shown() -> None:
     """GitHub's diff ends with the line that the thread was started on."""
     lines = [f"+{n} {'x' * 400}" for n in range(100)]

@@ -8,7 +8,7 @@ import pytest
 from resolver.errors import WorkspaceError
 from resolver.git.git import HostGit, create_bare_repository
 from resolver.git.remote import OrphanCommit, write_orphans
-from tests.git.scenario import make_repository, plain_git, write
+from tests.git.scenario import make_repository, plain_git
 
 
 def test_a_hanging_command_is_ended(tmp_path: Path) -> None:
@@ -28,17 +28,6 @@ def test_output_is_truncated_at_the_limit(tmp_path: Path) -> None:
     assert done.truncated and len(done.stdout) == 1001
     whole = HostGit(checkout=source).attempt("cat-file", "blob", "HEAD:big", limit=5_000_000)
     assert not whole.truncated and len(whole.stdout) == 5_000_000
-
-
-def test_settings_of_a_repository_do_not_override_resolvers(tmp_path: Path) -> None:
-    source = make_repository(tmp_path / "source")
-    for name in ("core.hooksPath", "core.fsmonitor", "core.sshCommand", "protocol.ext.allow"):
-        plain_git(source, "config", name, "/evil")
-    write(source, ".git/hooks/x", "x\n")
-    git = HostGit(checkout=source)
-    assert git.text("config", "core.hooksPath") == "/dev/null"
-    assert git.text("config", "core.fsmonitor") == "false"
-    assert git.text("config", "core.sshCommand") == "false"
 
 
 def test_a_transport_that_runs_commands_is_off(tmp_path: Path) -> None:

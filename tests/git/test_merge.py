@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import WorkspaceError
-from resolver.git.git import HostGit
 from resolver.git.merge import (
     MergeResult,
     ResolvedFile,
@@ -18,42 +17,27 @@ from resolver.git.merge import (
     merge,
     replay_commits,
 )
-from tests.git.scenario import commit_all, make_repository, plain_git, write
+from tests.git.scenario import plain_git
+from tests.git.trees import Content, Entry, commit_of, write_base
 
 LINES = "".join(f"{n}\n" for n in range(1, 21))
-Files = dict[str | bytes, bytes | str | None]
+Files = dict[str | bytes, Content] | dict[str, Content]
 
 
 class Clone:
-    """A repository with a line of history from `start`, and a bare clone of all of it."""
+    """A bare repository with a commit `start`, and others on top of it."""
 
     def __init__(self, place: Path, files: Files) -> None:
-        self.source = make_repository(place / "source", {k: v or "" for k, v in files.items()})
-        self.start = plain_git(self.source, "rev-parse", "HEAD")
-        self._bare = place / "bare.git"
+        workspace = write_base(place / "bare.git", files)
+        self.source, self.git, self.start = workspace.folder, workspace.git, workspace.base
 
-    def commit(self, name: str, files: Files, onto: str = "") -> str:
-        """Commit on a branch of that name, which starts at `onto` (by default the start)."""
-        plain_git(self.source, "checkout", "-q", "-B", name, onto or self.start)
-        for path, data in files.items():
-            if data is None:
-                plain_git(self.source, "rm", "-q", path)
-            else:
-                write(self.source, path, data)
-        return commit_all(self.source, name)
-
-    @property
-    def git(self) -> HostGit:
-        if not self._bare.exists():
-            plain_git(self.source, "clone", "-q", "--mirror", ".", str(self._bare))
-        plain_git(self._bare, "fetch", "-q")
-        return HostGit(git_dir=self._bare)
+    def commit(self, name: str, files: Files, onto: str | None = None) -> str:
+        """Commit on top of `onto`, by default the start."""
+        return commit_of(self.git, files, onto or self.start)
 
     def tree_with(self, base: str, files: Files) -> str:
         """Return the tree of `base` with other contents."""
-        made = self.commit("resolved", files, base)
-        assert self.git
-        return plain_git(self.source, "rev-parse", f"{made}^{{tree}}")
+        return self.git.text("rev-parse", f"{commit_of(self.git, files, base)}^{{tree}}")
 
 
 @pytest.fixture
@@ -65,13 +49,13 @@ def edited(line: int, word: str) -> str:
     return LINES.replace(f"{line}\n", f"{word}\n", 1)
 
 
-def test_a_clean_merge_gives_the_same_tree_as_git_merge(clone: Clone) -> None:
+def test_a_clean_merge_gives_the_same_tree_as_git_merge(clone: Clone, tmp_path: Path) -> None:
     ours = clone.commit("ours", {"a.txt": edited(3, "three"), "new": "n\n"})
     theirs = clone.commit("theirs", {"a.txt": edited(17, "x"), "b.txt": None})
     merged = merge(clone.git, ours, theirs)
-    plain_git(clone.source, "checkout", "-q", ours)
-    plain_git(clone.source, "merge", "-q", "--no-edit", theirs)
-    assert merged.tree == plain_git(clone.source, "rev-parse", "HEAD^{tree}")
+    plain_git(clone.source, "worktree", "add", "-q", str(tmp_path / "tree"), ours)
+    plain_git(tmp_path / "tree", "merge", "-q", "--no-edit", theirs)
+    assert merged.tree == plain_git(tmp_path / "tree", "rev-parse", "HEAD^{tree}")
     assert (merged.conflicts, merged.notes) == ((), ())
 
 
@@ -87,8 +71,7 @@ def test_conflicts_are_listed_with_gits_messages(clone: Clone) -> None:
 
 
 def test_unrelated_histories_are_an_error(clone: Clone) -> None:
-    plain_git(clone.source, "checkout", "-q", "--orphan", "other")
-    other = commit_all(clone.source, "another beginning")
+    other = commit_of(clone.git, {"a.txt": "another beginning\n"})
     sides = f"merging {other[:12]} into {clone.start[:12]} "
     with pytest.raises(WorkspaceError, match=sides):
         merge(clone.git, clone.start, other)
@@ -114,16 +97,6 @@ def test_a_change_is_replayed_on_top_of_another_commit(clone: Clone) -> None:
     assert not found.conflicts
     both = edited(3, "three").replace("17\n", "x\n")
     assert git.run("cat-file", "blob", f"{found.tree}:a.txt").decode() == both
-
-
-def test_a_replay_uses_the_given_merge_base(clone: Clone) -> None:
-    first = clone.commit("ours", {"a.txt": edited(3, "three")})
-    second = clone.commit("ours2", {"a.txt": edited(3, "three"), "n": "n\n"}, first)
-    git = clone.git
-    tree = git.text("rev-parse", f"{second}^{{tree}}")
-    found = replay_commits(git, first, tree, clone.start)
-    assert git.run("cat-file", "blob", f"{found.tree}:a.txt").decode() == LINES
-    assert git.run("cat-file", "blob", f"{found.tree}:n") == b"n\n"
 
 
 def test_the_unfinished_merge_is_the_same_commit_each_time(clone: Clone) -> None:
@@ -173,16 +146,6 @@ def test_a_file_that_the_base_deleted_may_stay_as_it_is(clone: Clone) -> None:
     assert find_unresolved_paths(git, merged, f"{ours}^{{tree}}", ours, theirs) == ()
 
 
-def test_only_identical_content_counts_as_the_base_version(clone: Clone) -> None:
-    ours = clone.commit("ours", {"a.txt": edited(3, "x"), "b.txt": "x\n"})
-    theirs = clone.commit("theirs", {"a.txt": edited(3, "y"), "b.txt": "y\n"})
-    git = clone.git
-    merged = merge(git, ours, theirs)
-    tree = clone.tree_with(ours, {"a.txt": edited(3, "y"), "b.txt": "y \n"})
-    assert find_paths_as_theirs(git, merged, tree, theirs) == {b"a.txt"}
-    assert find_paths_as_theirs(git, merged, f"{theirs}^{{tree}}", theirs) == {b"a.txt", b"b.txt"}
-
-
 ONE, TWO = "1" * 40, "2" * 40
 
 
@@ -213,14 +176,8 @@ def test_a_marker_that_names_a_side_may_stay_where_the_merge_has_it(clone: Clone
 
 
 def test_a_submodule_in_conflict_has_no_content_to_search(clone: Clone) -> None:
-    def with_submodule(name: str, commit: str) -> str:
-        plain_git(clone.source, "checkout", "-q", "-B", name, clone.start)
-        info = f"160000,{commit},lib"
-        plain_git(clone.source, "update-index", "--add", "--cacheinfo", info)
-        plain_git(clone.source, "commit", "-q", "-m", name)
-        return plain_git(clone.source, "rev-parse", "HEAD")
-
-    ours, theirs = with_submodule("ours", ONE), with_submodule("theirs", TWO)
+    ours = clone.commit("ours", {"lib": Entry("160000", None)})
+    theirs = clone.commit("theirs", {"lib": None})
     git = clone.git
     merged = MergeResult(git.text("rev-parse", f"{ours}^{{tree}}"), (b"lib",))
     assert find_unresolved_paths(git, merged, merged.tree, ours, theirs) == ()

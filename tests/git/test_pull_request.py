@@ -10,13 +10,11 @@ from hypothesis import strategies as st
 from resolver.errors import WorkspaceError
 from resolver.git.pull_request import (
     MAX_DIFF_CHARACTERS,
-    MAX_FILE_CHARACTERS,
     FilePatch,
     numbered_diff,
 )
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import DiffFile, DiffHunk, PullRequestContext
-from resolver.security.invisible_text import with_invisible_shown
 from tests.parts.github import GitHubServer
 
 NAME = "octo/demo"
@@ -64,15 +62,6 @@ def test_the_base_is_the_head_and_the_diff_starts_at_the_merge_base(
     diff = workspace.pull_diff()
     assert "    20 -20\n    20 +twenty\n    21  21" in diff
     assert "b.txt" not in diff
-
-
-def test_a_known_base_stays_the_base_when_its_branch_has_moved(
-    github: GitHubServer, clone: Clone
-) -> None:
-    base = github.commit(NAME, "main", {"b.txt": "1\n"})
-    github.commit(NAME, "work", {"w.txt": "w\n"})
-    github.commit(NAME, "main", {"b.txt": "2\n"})
-    assert known(clone(base=base)).base == base
 
 
 def test_trusted_files_are_those_of_the_default_branch(github: GitHubServer, clone: Clone) -> None:
@@ -172,16 +161,6 @@ def test_a_huge_diff_is_truncated_and_says_so() -> None:
     assert "more lines of this file's diff are not shown" in result
     assert "[not shown, for length]" in result
     assert "more files are not shown" in result
-
-
-def test_the_limits_apply_to_the_visible_form_of_hidden_characters() -> None:
-    hidden = "\u200b" * 900
-    raw = "@@ -0,0 +1,400 @@\n" + f"+{hidden}\n" * 400
-    file = DiffFile(path="x", status="added", additions=400, deletions=0)
-    result = numbered_diff([FilePatch(file, raw.encode())], with_invisible_shown)
-    assert "[U+200B][U+200B]" in result
-    assert len(result) < MAX_FILE_CHARACTERS + 200
-    assert "396 more lines" in result
 
 
 @given(st.lists(st.tuples(st.sampled_from(" +-"), st.text(max_size=20)), max_size=30))

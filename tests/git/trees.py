@@ -3,11 +3,11 @@
 A test that shares a repository with others can't disturb them: a change only adds objects.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from resolver.git.git import create_bare_repository
+from resolver.git.git import HostGit, create_bare_repository
 from resolver.git.tree import read_patch
 from resolver.git.workspace import DIFF_LIMIT, Workspace
 from resolver.models.run import Patch
@@ -28,7 +28,8 @@ class Entry:
     data: bytes | None = b"x\n"
 
 
-Changes = Mapping[str, str | bytes | Link | Entry | None]
+Content = str | bytes | Link | Entry | None
+Changes = Mapping[str, Content] | Mapping[str | bytes, Content]
 """The new content of files by path; None deletes a file or folder."""
 
 COMMIT = "1" * 40
@@ -38,22 +39,28 @@ COMMIT = "1" * 40
 def write_base(folder: Path, files: Changes) -> Workspace:
     """Create a bare repository with one commit on `main`."""
     git = create_bare_repository(folder)
-    base = git.run("fast-import", "--quiet", stdin=_stream("refs/heads/main", "", files))
+    base = git.run("fast-import", "--quiet", stdin=_stream("refs/heads/main", (), files))
     return Workspace(folder, str(folder), base.decode().strip(), "main")
 
 
 def patch_of(workspace: Workspace, changes: Changes, limit: int = DIFF_LIMIT) -> Patch:
     """Return the change of the repository's base, as if it had come from a sandbox."""
-    git, stream = workspace.git, _stream("refs/scratch", workspace.base, changes)
-    commit = git.run("fast-import", "--quiet", "--force", stdin=stream).decode().strip()
-    return read_patch(git, workspace.base, workspace.tree(commit), limit)
+    tree = workspace.tree(commit_of(workspace.git, changes, workspace.base))
+    return read_patch(workspace.git, workspace.base, tree, limit)
 
 
-def _stream(ref: str, base: str, changes: Changes) -> bytes:
+def commit_of(git: HostGit, changes: Changes, *parents: str) -> str:
+    """Commit changes of the first parent, to no branch."""
+    stream = _stream("refs/scratch", parents, changes)
+    return git.run("fast-import", "--quiet", "--force", stdin=stream).decode().strip()
+
+
+def _stream(ref: str, parents: Sequence[str], changes: Changes) -> bytes:
     lines = [b"commit %s\nmark :1\ncommitter A <a@b> 0 +0000\ndata 0\n\n" % ref.encode()]
-    lines += [b"from %s\n" % base.encode()] if base else []
+    lines += [f"{'merge' if n else 'from'} {p}\n".encode() for n, p in enumerate(parents)]
     for path, change in changes.items():
-        name = b'"%s"' % b"".join(b"\\%03o" % byte for byte in path.encode())
+        raw = path.encode() if isinstance(path, str) else path
+        name = b'"%s"' % b"".join(b"\\%03o" % byte for byte in raw)
         if change is None:
             lines.append(b"D %s\n" % name)
             continue

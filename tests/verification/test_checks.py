@@ -136,12 +136,6 @@ def test_the_test_script_of_a_package_is_its_check(
     assert discovered(files) == expected
 
 
-def test_the_packages_of_a_repository_are_tested_where_a_change_touches_them() -> None:
-    files = {f"{name}/package.json": '{"scripts": {"test": "jest"}}' for name in ("a", "b")}
-    checks = discover_checks(tree_of(files))
-    assert [(check.folder, check.paths) for check in checks] == [("a", ("a/",)), ("b", ("b/",))]
-
-
 NAMES = st.sampled_from(
     [
         "package.json", "tox.ini", "setup.cfg", "Makefile", "pyproject.toml", "noxfile.py",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from resolver.models.verification import MAX_MESSAGE, ReportFormat
 from resolver.verification.report_cases import MAX_ID
-from resolver.verification.reports import excerpt_of_output, read_reports
+from resolver.verification.reports import read_reports
 from tests.parts.work import executed_lines
 from tests.verification.test_reports import (
     GRADLE,
@@ -69,11 +69,6 @@ def check(content: bytes, report_format: ReportFormat) -> None:
 def test_any_bytes_are_cases_or_faults(report_format: ReportFormat, content: bytes) -> None:
     check(content, report_format)
     read_reports(report_format, {}, content.decode(errors="replace"), "/repo")
-
-
-@given(output=st.text(), limit=st.integers(-5, 200))
-def test_an_excerpt_fits_its_limit(output: str, limit: int) -> None:
-    assert len(excerpt_of_output(output, limit)) <= max(limit, 0)
 
 
 LARGE: dict[str, tuple[ReportFormat, str, str]] = {

@@ -99,13 +99,6 @@ def test_pytest_is_asked_by_a_variable_whatever_starts_it(command: str) -> None:
     assert result.environment == {"PYTEST_ADDOPTS": f"-n 2 {ADDOPTS}", "A": "1"}
 
 
-def test_tox_passes_the_variable_on() -> None:
-    result = instrument(check("tox", "tox"), OUT)
-    assert result.environment["TOX_OVERRIDE"] == "testenv.pass_env+=PYTEST_ADDOPTS"
-    assert "report-${TOX_ENV_NAME}.xml" in result.environment["PYTEST_ADDOPTS"]
-    assert result.report == "/out/report-*.xml"
-
-
 def test_the_runner_of_node_is_asked_by_a_variable() -> None:
     result = instrument(check("npm test", "node"), OUT)
     assert (result.command, result.environment["NODE_OPTIONS"]) == ("npm test", NODE)
