@@ -21,7 +21,7 @@ from resolver.runs.wiring.sandbox import RunHost, runtime_kind
 from resolver.runtime.service_policy import ServicePolicy
 from resolver.verification.execute import VerificationRequest, verify_change
 from resolver.verification.feedback import can_be_corrected, failing_checks
-from resolver.verification.runner import RunnerOptions
+from resolver.verification.runner import CheckRunner
 from resolver.verification.selection import select_checks
 from resolver.verification.trees import build_trees, read_expectations
 
@@ -126,17 +126,18 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
     )
     recorded = (e for e in log.state.events if isinstance(e, CheckExecuted))
 
+    runner = CheckRunner(
+        trees=trees.trees,
+        environment=sandboxes.digest,
+        open_executor=sandboxes.open,
+        record=log.stream.add,
+        seconds=settings.verification_seconds,
+        recorded={event.key: event.execution for event in recorded},
+        base_results=sandboxes.base_results,
+        parallel=available_processors() > 1,
+    )
     request = VerificationRequest(
         selection=selection,
-        options=RunnerOptions(
-            trees=trees.trees,
-            environment=sandboxes.digest,
-            recorded={event.key: event.execution for event in recorded},
-            record=log.stream.add,
-            base_results=sandboxes.base_results,
-            seconds=settings.verification_seconds,
-            parallel=available_processors() > 1,
-        ),
         changed_files=trees.changed_files,
         changed_tests=trees.changed_tests,
         review=trees.review,
@@ -144,7 +145,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         suggested_setup=sandboxes.suggested_setup,
         interruptible=control.interruptible,
     )
-    verified = verify_change(request, sandboxes.open)
+    verified = verify_change(request, runner)
     for connection in sandboxes.take_connections():
         log.stream.add(connection)
     if verified.reason != "former_behavior":

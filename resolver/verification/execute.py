@@ -39,7 +39,7 @@ from resolver.verification.comparison import (
 from resolver.verification.control import control_test
 from resolver.verification.decide import decide
 from resolver.verification.missing_environment import find_missing_environment
-from resolver.verification.runner import CheckRequest, CheckRunner, OpenExecutor, RunnerOptions
+from resolver.verification.runner import CheckRequest, CheckRunner
 from resolver.verification.runners import narrow_to_files, narrow_to_tests
 from resolver.verification.selection import CheckSelection
 
@@ -56,7 +56,6 @@ RESERVE = 0.25
 class VerificationRequest:
     """The input of a verification.
 
-    options: what the checks are executed with, such as the trees.
     changed_files: paths of the files that the change adds, modifies or deletes.
     changed_tests: those of them that are added or changed test files.
     review: parts of the change that a person must look at.
@@ -68,7 +67,6 @@ class VerificationRequest:
     """
 
     selection: CheckSelection
-    options: RunnerOptions
     changed_files: tuple[str, ...]
     changed_tests: tuple[str, ...] = ()
     review: tuple[ReviewPoint, ...] = ()
@@ -77,7 +75,7 @@ class VerificationRequest:
     interruptible: Callable[[Callable[[], None]], AbstractContextManager[object]] = nullcontext
 
 
-def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> Verification:
+def verify_change(request: VerificationRequest, runner: CheckRunner) -> Verification:
     """Return what the project's checks show about the change.
 
     A verification that was interrupted, or whose sandbox was lost, is not verified. Neither is one
@@ -88,10 +86,7 @@ def verify_change(request: VerificationRequest, open_executor: OpenExecutor) -> 
     obstacle: VerificationReason | None = None
     unprepared = request.unprepared
     if unprepared is None:
-        with (
-            CheckRunner(request.options, open_executor) as runner,
-            request.interruptible(runner.interrupt),
-        ):
+        with runner, request.interruptible(runner.interrupt):
             try:
                 comparisons, obstacle = _compare_all(request, runner)
             except SetupFailed as error:
@@ -163,7 +158,7 @@ class _CheckVerification:
         self._scope: Scope = "full"
         self._whole: defaultdict[TreeName, list[CheckExecution]] = defaultdict(list)
         self._narrowed: defaultdict[TreeName, list[CheckExecution]] = defaultdict(list)
-        known = request.options.trees
+        known = runner.trees
         trees: Sequence[TreeName] = ("head", "head_with_base_tests", "base")
         self._whole_trees = [tree for tree in trees if tree in known]
         self._without_code: TreeName = "base_with_tests" if "base_with_tests" in known else "base"
@@ -179,7 +174,7 @@ class _CheckVerification:
         """
         # A part of the time is kept back, in which the affected tests are compared if the whole
         # check does not end.
-        reserve = RESERVE * self._runner.options.seconds if self._affected else 0.0
+        reserve = RESERVE * self._runner.seconds if self._affected else 0.0
         first = [self._next_request("head", self._affected)] if self._affected else []
         whole = [self._next_request(tree, self._check, reserve) for tree in self._whole_trees]
         executions = self._runner.execute([*first, *whole])
@@ -265,7 +260,7 @@ class _CheckVerification:
         that must fail."""
         known = dict.fromkeys(case.file for case in self._cases_of(ids) if case.file)
         files = tuple(known) or self._request.changed_tests
-        tree, changed = self._request.options.trees["head"], self._request.changed_files
+        tree, changed = self._runner.trees["head"], self._request.changed_files
         control = control_test(self._check.runner, next(iter(files), ""), tree, changed)
         last = 1 if control else 0
         trees: Sequence[TreeName] = (self._without_code, "head")

@@ -99,8 +99,6 @@ class CheckExecutor(Protocol):
 OpenExecutor = Callable[[TreeName], AbstractContextManager[CheckExecutor]]
 """Starts a fresh sandbox with the tree and the project's set-up. Raises SandboxError."""
 
-RecordExecution = Callable[[CheckExecuted], object]
-
 
 @dataclass(frozen=True)
 class CheckRequest:
@@ -116,38 +114,30 @@ class CheckRequest:
     reserve: float = 0.0
 
 
-@dataclass(frozen=True)
-class RunnerOptions:
-    """The trees, limits and services that a runner works with.
-
-    trees: ids of the git trees.
-    environment: identifies the repository, the environment and the sandbox's limits.
-    recorded: results that the event log has, by key.
-    record: adds an execution to the event log; called from several threads.
-    base_results: results of earlier runs; None to neither read nor write any.
-    seconds: time limit of all executions together.
-    parallel: True to execute checks at two trees at the same time.
-    """
-
-    trees: Mapping[TreeName, str]
-    environment: str
-    recorded: Mapping[str, CheckExecution]
-    record: RecordExecution
-    base_results: BaseResults | None
-    seconds: float
-    parallel: bool
-    clock: Callable[[], float] = time.monotonic
-
-
 @dataclass
 class CheckRunner:
     """Executes checks, and starts a tree's sandbox when its first check is executed.
 
     Use it as a context manager: leaving ends what still runs and removes the sandboxes.
+
+    trees: ids of the git trees.
+    environment: identifies the repository, the environment and the sandbox's limits.
+    record: adds an execution to the event log; called from several threads.
+    seconds: time limit of all executions together.
+    recorded: results that the event log has, by key.
+    base_results: results of earlier runs; None to neither read nor write any.
+    parallel: True to execute checks at two trees at the same time.
     """
 
-    options: RunnerOptions
+    trees: Mapping[TreeName, str]
+    environment: str
     open_executor: OpenExecutor
+    record: Callable[[CheckExecuted], object]
+    seconds: float
+    recorded: Mapping[str, CheckExecution] = field(default_factory=dict)
+    base_results: BaseResults | None = None
+    parallel: bool = False
+    clock: Callable[[], float] = time.monotonic
     _open: ExitStack = field(default_factory=ExitStack)
     _executors: dict[TreeName, CheckExecutor] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -155,7 +145,7 @@ class CheckRunner:
     _deadline: float = 0.0
 
     def __enter__(self) -> "CheckRunner":
-        self._deadline = self.options.clock() + self.options.seconds
+        self._deadline = self.clock() + self.seconds
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -190,7 +180,7 @@ class CheckRunner:
             for number in groups[tree]:
                 results[number] = self._execute(requests[number])
 
-        with ThreadPoolExecutor(2 if self.options.parallel else 1) as pool:
+        with ThreadPoolExecutor(2 if self.parallel else 1) as pool:
             # The change goes first, because most checks are executed there.
             futures = [pool.submit(work, tree) for tree in sorted(groups, reverse=True)]
         for future in futures:
@@ -199,19 +189,19 @@ class CheckRunner:
 
     def _execute(self, request: CheckRequest) -> CheckExecution | None:
         """Return the known result of an execution, or execute the check."""
-        options, check = self.options, request.check
-        tree = options.trees[request.tree]
-        key = execution_key(options.environment, tree, check, request.repetition)
-        if (known := options.recorded.get(key)) is not None:
+        check, tree = request.check, self.trees[request.tree]
+        key = execution_key(self.environment, tree, check, request.repetition)
+        if (known := self.recorded.get(key)) is not None:
             return known
-        store = options.base_results if _is_kept(request) else None
+        # Whole checks at the base commit are kept for other runs.
+        store = self.base_results if (request.tree, request.repetition) == ("base", 0) else None
         stored = store.find(key) if store else None
         execution = stored or self._start(request)
         if execution is None or self.is_cancelled:
             return None
         if store and stored is None:
             store.store(key, execution)
-        options.record(
+        self.record(
             CheckExecuted(
                 key=key,
                 name=check.name,
@@ -234,10 +224,10 @@ class CheckRunner:
 
     def _seconds_for(self, request: CheckRequest) -> float:
         """Return the time limit of an execution; 0 if there is to be none."""
-        remaining = self._deadline - self.options.clock() - request.reserve
-        return (
-            0.0 if self.is_cancelled else min(request.check.timeout_seconds or remaining, remaining)
-        )
+        if self.is_cancelled:
+            return 0.0
+        remaining = self._deadline - self.clock() - request.reserve
+        return min(request.check.timeout_seconds or remaining, remaining)
 
     def _executor(self, tree: TreeName) -> CheckExecutor:
         """Return the tree's executor. Only one thread at a time works on a tree."""
@@ -248,8 +238,3 @@ class CheckRunner:
                 self._open.push(opened)
                 self._executors[tree] = executor
         return self._executors[tree]
-
-
-def _is_kept(request: CheckRequest) -> bool:
-    """Return True if the result is kept for other runs: whole checks at the base commit."""
-    return request.tree == "base" and request.repetition == 0

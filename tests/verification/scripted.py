@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from resolver.errors import SandboxError
-from resolver.events.lifecycle import CheckExecuted
 from resolver.models.verification import (
     CaseResult,
     CaseStatus,
@@ -15,7 +14,7 @@ from resolver.models.verification import (
     TreeName,
 )
 from resolver.verification.project_tree import MAX_FILE, ProjectTree
-from resolver.verification.runner import BaseResults, CheckExecutor, RunnerOptions
+from resolver.verification.runner import CheckExecutor
 
 CHECK = ProjectCheck(
     name="tests",
@@ -101,29 +100,6 @@ class _Executor:
 
     def interrupt(self) -> None:
         self.sandboxes.interrupted.set()
-
-
-def runner_options(
-    recorded: list[CheckExecuted],
-    *,
-    seconds: float = 600.0,
-    base_results: BaseResults | None = None,
-    known: Mapping[str, CheckExecution] | None = None,
-    clock: Callable[[], float] = lambda: 0.0,
-    parallel: bool = False,
-    trees: Mapping[TreeName, str] = TREES,
-) -> RunnerOptions:
-    """Options of a runner whose events are appended to `recorded`."""
-    return RunnerOptions(
-        trees=trees,
-        environment="an environment",
-        recorded=known or {},
-        record=recorded.append,
-        base_results=base_results,
-        seconds=seconds,
-        parallel=parallel,
-        clock=clock,
-    )
 
 
 def tree_of(files: Mapping[str, str | bytes]) -> ProjectTree:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ from resolver.verification.execute import (
     VerificationRequest,
     verify_change,
 )
-from resolver.verification.runner import BaseResults
+from resolver.verification.runner import BaseResults, CheckRunner
 from resolver.verification.selection import CheckSelection
 from tests.verification.scripted import (
     CHECK,
@@ -31,7 +32,6 @@ from tests.verification.scripted import (
     HardCodedResult,
     ScriptedSandboxes,
     result,
-    runner_options,
 )
 
 WHOLE, PART, AGAIN = "run-tests", "run-tests test_a.py", "run-tests test_a.py::old"
@@ -45,13 +45,13 @@ def verify(
     *,
     tests: tuple[str, ...] = ("test_a.py",),
     selection: CheckSelection | None = None,
-    recorded: list[CheckExecuted] | None = None,
+    events: list[CheckExecuted] | None = None,
     interrupts: bool = False,
     unprepared: UnpreparedEnvironment | None = None,
     alters: bool = False,
     **options: object,
 ) -> Verification:
-    events = recorded if recorded is not None else []
+    record = events.append if events is not None else lambda _: None
     trees = dict(TREES)
     if alters:
         trees["head_with_base_tests"] = "e" * 40
@@ -65,13 +65,14 @@ def verify(
 
     request = VerificationRequest(
         selection=selection or CheckSelection((CHECK,), (), TOUCHED, TOUCHED),
-        options=runner_options(events, trees=trees, **options),  # type: ignore[arg-type]
         changed_files=("a.py", *tests),
         changed_tests=tests,
         unprepared=unprepared,
         interruptible=interruptible,
     )
-    return verify_change(request, sandboxes.open)
+    given: dict[str, Any] = {"seconds": 600.0, "clock": lambda: 0.0, **options}
+    runner = CheckRunner(trees, "an environment", sandboxes.open, record, **given)
+    return verify_change(request, runner)
 
 
 HONEST: Answers = {
@@ -208,17 +209,17 @@ def test_only_the_result_at_base_is_kept_for_the_next_run(tmp_path: Path) -> Non
     kept = [CheckExecution.model_validate_json(f.read_bytes()) for f in tmp_path.iterdir()]
     assert kept == [result(old="passed")]
     again, events = ScriptedSandboxes(HONEST), list[CheckExecuted]()
-    assert verify(again, base_results=results, recorded=events).verdict == "verified"
+    assert verify(again, base_results=results, events=events).verdict == "verified"
     assert "base" not in again.opened
     assert [e.at for e in events if e.is_cached] == ["base"]
 
 
 def test_executions_of_the_log_are_not_repeated() -> None:
     events: list[CheckExecuted] = []
-    first = verify(ScriptedSandboxes(HONEST), recorded=events)
+    first = verify(ScriptedSandboxes(HONEST), events=events)
     known = {event.key: event.execution for event in events}
     again = ScriptedSandboxes({})
-    assert verify(again, known=known) == first
+    assert verify(again, recorded=known) == first
     assert not again.opened
 
 

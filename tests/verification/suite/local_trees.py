@@ -12,7 +12,7 @@ from resolver.git.workspace import Workspace
 from resolver.models.verification import CheckExecution, ProjectCheck, TreeName, Verification
 from resolver.verification.runner import BaseResults
 from resolver.verification.execute import VerificationRequest, verify_change
-from resolver.verification.runner import CheckExecutor, RunnerOptions
+from resolver.verification.runner import CheckExecutor, CheckRunner
 from resolver.verification.sandbox_checks import execute_check
 from resolver.verification.selection import select_checks
 from resolver.verification.trees import build_trees
@@ -52,20 +52,19 @@ def verify_files(
 
     request = VerificationRequest(
         selection=select_checks([check], workspace, trees.changed_files, tree),
-        options=RunnerOptions(
-            trees=trees.trees,
-            environment="this machine",
-            recorded={},
-            record=lambda _: None,
-            base_results=BaseResults(shared),
-            seconds=SECONDS,
-            parallel=False,
-        ),
         changed_files=trees.changed_files,
         changed_tests=trees.changed_tests,
         review=trees.review,
     )
-    return verify_change(request, open_executor)
+    runner = CheckRunner(
+        trees=trees.trees,
+        environment="this machine",
+        open_executor=open_executor,
+        record=lambda _: None,
+        seconds=SECONDS,
+        base_results=BaseResults(shared),
+    )
+    return verify_change(request, runner)
 
 
 def write_repository(folder: Path, base: Files, head: Files) -> tuple[Workspace, str]:
