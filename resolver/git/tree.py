@@ -199,11 +199,18 @@ def read_sizes(git: HostGit, blobs: Iterable[str]) -> dict[str, int]:
     }
 
 
-def read_blobs(git: HostGit, blobs: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield the id and content of each blob once, reading them in batches of limited size."""
+def read_blobs(
+    git: HostGit, blobs: Iterable[str], max_bytes: int | None = None
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the id and content of each blob once, reading them in batches of limited size.
+
+    max_bytes: blobs that are larger are left out.
+    """
     batch: list[str] = []
     size = 0
     for blob, length in read_sizes(git, blobs).items():
+        if max_bytes is not None and length > max_bytes:
+            continue
         if batch and size + length > _BATCH_BYTES:
             yield from _read_batch(git, batch)
             batch, size = [], 0

@@ -12,7 +12,7 @@ from posixpath import basename, dirname
 from typing import Any
 
 from resolver.git.git import HostGit
-from resolver.git.tree import GITLINK, SYMLINK, decode_path, read_blobs, read_sizes, read_tree
+from resolver.git.tree import GITLINK, SYMLINK, decode_path, read_blobs, read_tree
 
 MAX_FILE = 500_000
 """Maximum number of bytes of a file that is read; a larger file counts as empty."""
@@ -44,10 +44,8 @@ class ProjectTree:
 
         def read_many(wanted: Iterable[str]) -> Mapping[str, bytes]:
             ids = {path: blobs[path] for path in wanted if path in blobs}
-            sizes = read_sizes(git, ids.values())
-            small = {path: blob for path, blob in ids.items() if sizes[blob] <= MAX_FILE}
-            contents = dict(read_blobs(git, small.values()))
-            return {path: contents[blob] for path, blob in small.items()}
+            contents = dict(read_blobs(git, ids.values(), MAX_FILE))
+            return {path: contents[blob] for path, blob in ids.items() if blob in contents}
 
         return cls(paths, read_many)
 

@@ -31,7 +31,6 @@ from resolver.git.tree import (
     decode_path,
     read_blobs,
     read_changes,
-    read_sizes,
 )
 from resolver.git.workspace import Workspace
 from resolver.models.test_files import is_test_file
@@ -181,8 +180,7 @@ def _documented_tests(suffix: str, text: str) -> list[str]:
 def _read_contents(git: HostGit, changes: Iterable[TreeChange]) -> dict[str, bytes]:
     """Return the contents of changed files by id, without those that are too long."""
     blobs = {blob for c in changes for blob in (c.old_blob, c.new_blob) if blob}
-    sizes = read_sizes(git, blobs)
-    return dict(read_blobs(git, [blob for blob in blobs if sizes[blob] <= MAX_TEXT_BYTES]))
+    return dict(read_blobs(git, blobs, MAX_TEXT_BYTES))
 
 
 def read_expectations(
