@@ -32,7 +32,7 @@ def command(
     Without it the App gets no webhook, which is enough for the Action. Nothing is sent anywhere.
     """
     settings = load_settings({}, environment)
-    hook = _webhook_url(server) if server else ""
+    hook = _webhook_url(server) if server else None
     if as_json:
         click.echo(json.dumps(build_app_manifest(name, hook), indent=2))
         return 0

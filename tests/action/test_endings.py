@@ -26,7 +26,7 @@ def test_an_event_that_asks_for_nothing_ends_at_once(scenario: Scenario) -> None
     assert run.exit_code == 0, run.logs
     assert run.outputs == {"state": "ignored"}
     assert run.summary == ""
-    assert "Nothing to do: the text doesn't mention @agent." in run.logs
+    assert "Nothing to do: the text doesn't ask @agent for anything." in run.logs
     imported = {line.rpartition("|")[2].strip() for line in run.logs.splitlines()}
     assert "resolver.entrypoints.action" in imported
     assert not imported & {"litellm", "dbos", "fastapi"}

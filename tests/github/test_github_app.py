@@ -28,29 +28,14 @@ def app(github: GitHubServer) -> App:
 
 
 @pytest.fixture
-def now(github: GitHubServer) -> Callable[[], datetime]:
-    return github.world.now
-
-
-@pytest.fixture
-def tokens(now: Callable[[], datetime]) -> ForgeTokens:
+def tokens(github: GitHubServer) -> ForgeTokens:
+    now: Callable[[], datetime] = github.world.now
     return ForgeTokens(now=now)
 
 
 def settings_for(github: GitHubServer, app: App, **changes: str) -> Settings:
-    return load_settings(
-        {},
-        {
-            **github.addresses,
-            "RESOLVER_APP_ID": str(app.id),
-            "RESOLVER_APP_PRIVATE_KEY": app.private_key,
-            **changes,
-        },
-    )
-
-
-def issued_count(github: GitHubServer) -> int:
-    return sum(request.path.endswith("/access_tokens") for request in github.requests)
+    app_values = {"RESOLVER_APP_ID": str(app.id), "RESOLVER_APP_PRIVATE_KEY": app.private_key}
+    return load_settings({}, {**github.addresses, **app_values, **changes})
 
 
 def source_of(tokens: ForgeTokens, settings: Settings, repository: str) -> InstallationTokens:
@@ -66,25 +51,14 @@ def test_a_token_is_limited_to_the_repository_and_needed_permissions(
     """An installation has several repositories: a run's token is for one, with the needed
     permissions."""
     settings = settings_for(github, app, GITHUB_TOKEN="ghp_given")
-    made = github.world.tokens[source_of(tokens, settings, NAME).token()]
-    assert made.repositories == frozenset({NAME})
-    assert made.permissions == {
-        name: level for name, level in PERMISSIONS.items() if name in app.permissions
-    } | {"checks": "read"}
-    other = github.world.tokens[source_of(tokens, settings, OTHER).token()]
-    assert other.repositories == frozenset({OTHER})
+    for name in (NAME, OTHER):
+        made = github.world.tokens[source_of(tokens, settings, name).token()]
+        assert made.repositories == frozenset({name})
+        needed = {key: level for key, level in PERMISSIONS.items() if key in app.permissions}
+        assert made.permissions == needed
 
 
-def test_a_token_is_requested_once(github: GitHubServer, app: App, tokens: ForgeTokens) -> None:
-    settings = settings_for(github, app)
-    forge = GitHubForge(access_of(settings, source_of(tokens, settings, NAME)), NAME)
-    forge.branches("agent/")
-    forge.branches("agent/")
-    assert tokens.credential(settings, NAME.upper()) == tokens.credential(settings, NAME)
-    assert issued_count(github) == 1
-
-
-def test_a_token_is_renewed_before_it_ends(
+def test_a_token_is_requested_once_and_renewed_before_it_ends(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
     settings = settings_for(github, app)
@@ -92,72 +66,63 @@ def test_a_token_is_renewed_before_it_ends(
     forge.branches("agent/")
     first = tokens.credential(settings, NAME)
     github.advance(44 * 60)
-    assert tokens.credential(settings, NAME) == first
+    assert tokens.credential(settings, NAME.upper()) == first
     github.advance(2 * 60)
     assert tokens.credential(settings, NAME) != first
     github.advance(50 * 60)  # the first has ended, and the second soon will
     forge.branches("agent/")
-    assert issued_count(github) == 3
+    assert sum(request.path.endswith("/access_tokens") for request in github.requests) == 3
     assert {request.status for request in github.requests} <= {200, 201}
 
 
-def test_a_token_is_registered_for_redaction_before_use(
+def test_every_secret_of_the_app_is_redacted(
     github: GitHubServer, app: App, tokens: ForgeTokens
 ) -> None:
-    redactor = Redactor((), tokens.issued_tokens)
     settings = settings_for(github, app)
+    redactor = Redactor(settings.secrets, tokens.issued_tokens)
     source = source_of(tokens, settings, NAME)
     assert source.app.page().slug == "our-agent"
     [signed] = tokens.issued_tokens.values
-    value = source.token()
-    assert len(value) > 500
-    for secret in (signed, value):
-        assert redactor.holds_secret(f"a {secret} b")
-        assert secret[100:140] not in redactor.redact_text(f"x {secret[100:140]} y")
+    body, value = app.private_key.splitlines()[3], source.token()
+    assert len(value) > 500 and body not in repr(settings)
+    for secret in (signed, value, body):
+        assert secret[10:50] not in redactor.redact_text(f"x {secret} y")
 
 
-def test_the_private_key_is_a_secret_of_the_settings(github: GitHubServer, app: App) -> None:
-    settings = settings_for(github, app)
-    body = app.private_key.splitlines()[3]
-    assert Redactor(settings.secrets).redact_text(f"a {body} b") == "a [redacted] b"
-    assert body not in repr(settings)
-
-
-@pytest.mark.parametrize("form", ["one line", "file"])
 def test_the_key_comes_on_one_line_or_in_a_file(
-    github: GitHubServer, app: App, tokens: ForgeTokens, form: str, tmp_path: Path
+    github: GitHubServer, app: App, tokens: ForgeTokens, tmp_path: Path
 ) -> None:
-    given = app.private_key.replace("\n", "\\n")
-    if form == "file":
-        (tmp_path / "app.pem").write_text(app.private_key)
-        given = str(tmp_path / "app.pem")
-    settings = settings_for(github, app, RESOLVER_APP_PRIVATE_KEY=given)
-    assert app.private_key in settings.secrets
-    assert source_of(tokens, settings, NAME).token()
+    file = tmp_path / "app.pem"
+    file.write_text(app.private_key)
+    for given in (app.private_key.replace("\n", "\\n"), str(file)):
+        settings = settings_for(github, app, RESOLVER_APP_PRIVATE_KEY=given)
+        assert app.private_key in settings.secrets
+        assert source_of(tokens, settings, NAME).token()
+
+
+AAAA = "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----"
 
 
 @pytest.mark.parametrize(
-    ("key", "message"),
+    ("name", "value", "message"),
     [
-        ("/no/such/file", "neither the text of a PEM file nor the path of one"),
-        ("~no-such-person/x", "neither the text of a PEM file nor the path of one"),
-        ("-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----", "can't be read"),
+        (
+            "RESOLVER_APP_PRIVATE_KEY",
+            "/no/such/file",
+            "neither the text of a PEM file nor the path",
+        ),
+        ("RESOLVER_APP_PRIVATE_KEY", "~no-such-person/x", "neither the text of a PEM file nor"),
+        ("RESOLVER_APP_PRIVATE_KEY", AAAA, "can't be read"),
+        ("RESOLVER_APP_PRIVATE_KEY", "", "app_private_key"),
+        ("RESOLVER_APP_ID", "", "app_id"),
     ],
 )
-def test_an_invalid_key_is_a_usage_error(
-    github: GitHubServer, app: App, tokens: ForgeTokens, key: str, message: str
+def test_an_invalid_app_is_a_usage_error(
+    github: GitHubServer, app: App, tokens: ForgeTokens, name: str, value: str, message: str
 ) -> None:
     with pytest.raises(UsageError, match=message) as error:
-        tokens.source(settings_for(github, app, RESOLVER_APP_PRIVATE_KEY=key), NAME)
+        tokens.source(settings_for(github, app, **{name: value}), NAME)
     assert "AAAA" not in str(error.value)
-
-
-@pytest.mark.parametrize("left_out", ["RESOLVER_APP_ID", "RESOLVER_APP_PRIVATE_KEY"])
-def test_an_incomplete_app_is_reported(
-    github: GitHubServer, app: App, tokens: ForgeTokens, left_out: str
-) -> None:
-    with pytest.raises(UsageError, match=left_out.removeprefix("RESOLVER_").lower()):
-        tokens.source(settings_for(github, app, **{left_out: ""}), NAME)
 
 
 @pytest.mark.parametrize("message", ["401", "not installed on octo/else", "suspended"])
@@ -192,7 +157,7 @@ def test_a_token_for_another_repository_is_not_used(
     assert all(other not in str(e.headers) for e in github.requests)
 
 
-def test_the_login_is_unknown_during_an_outage_after_a_few_requests(
+def test_during_an_outage_a_run_asks_for_the_login_later_and_a_server_does_not_start(
     github: GitHubServer, app: App, tmp_path: Path
 ) -> None:
     settings = settings_for(github, app, RESOLVER_PACE='{"first_wait": 0.01}')
@@ -200,19 +165,9 @@ def test_the_login_is_unknown_during_an_outage_after_a_few_requests(
     github.fail_next("GET", "^/app$", 502, times=99)
     assert app_login(settings, host) == {}
     assert len(github.requests) == 5
-    github.forget_failures()
-    assert app_login(settings, host) == {"bot_login": "our-agent[bot]"}
-
-
-def test_a_server_does_not_start_without_its_own_login(
-    github: GitHubServer, app: App, tmp_path: Path
-) -> None:
-    """Whether the outage ends soon is for whoever starts the server again."""
-    settings = settings_for(github, app, RESOLVER_PACE='{"first_wait": 0.01}')
-    host = RunHost({}, tmp_path)
-    github.fail_next("GET", "^/app$", 502, times=99)
     with pytest.raises(UsageError, match="own login is not known"):
         server_login(settings, host)
-    assert len(github.requests) == 2, "it has to be ready soon"
+    assert len(github.requests) == 7, "it has to be ready soon"
     github.forget_failures()
+    assert app_login(settings, host) == {"bot_login": "our-agent[bot]"}
     assert server_login(settings, host) == "our-agent[bot]"

@@ -26,34 +26,31 @@ def test_the_first_line_is_the_title(tmp_path: Path, text: str, title: str, body
     file = tmp_path / "issue.md"
     file.write_bytes(text.encode())
     task = read_issue_file(file, TRIGGER, "main")
-    assert (task.title, task.body) == (title, body)
-    assert task.source == "/home/me/x"
+    assert (task.title, task.body, task.source) == (title, body, "/home/me/x")
     assert bool(task.left_out) == ("SECRET" in text)
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "has no title"),
         (b" \n\n\t", "has no title"),
         (b"#\n", "has no title"),
         (b"<!-- only hidden -->", "has no title"),
         (b"\x89PNG\r\n\x1a\n\x00", "is not UTF-8"),
         (b"title\x00body", "is a binary file"),
         (b"x" * 1_000_001, "is larger"),
+        (None, "there is no file"),
     ],
 )
-def test_an_invalid_issue_file_is_a_usage_error(tmp_path: Path, content: bytes, words: str) -> None:
+def test_an_invalid_issue_file_is_a_usage_error(
+    tmp_path: Path, content: bytes | None, words: str
+) -> None:
     file = tmp_path / "issue.md"
-    file.write_bytes(content)
+    if content is not None:
+        file.write_bytes(content)
     with pytest.raises(UsageError, match=words) as caught:
         read_issue_file(file, TRIGGER, "main")
     assert caught.value.next_step
-
-
-def test_a_missing_file_and_a_folder_are_usage_errors(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no file"):
-        read_issue_file(tmp_path / "nothing.md", TRIGGER, "main")
     with pytest.raises(UsageError, match="is a folder"):
         read_issue_file(tmp_path, TRIGGER, "main")
 

@@ -22,8 +22,8 @@ HOMEPAGE = "https://docs.github.com/apps"
 _OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,99})")
 
 
-def build_app_manifest(name: str, hook: str) -> dict[str, Any]:
-    """Return the App's manifest. `hook` is the URL of its webhook, "" for none."""
+def build_app_manifest(name: str, hook: str | None) -> dict[str, Any]:
+    """Return the App's manifest. `hook` is the URL of its webhook, None for none."""
     return {
         "name": name,
         "url": HOMEPAGE,
@@ -35,11 +35,11 @@ def build_app_manifest(name: str, hook: str) -> dict[str, Any]:
     }
 
 
-def registration_form_url(github: str, owner: str | None, name: str, hook: str) -> str:
+def registration_form_url(github: str, owner: str | None, name: str, hook: str | None) -> str:
     """Return the URL of GitHub's registration form with its fields filled in.
 
     owner: the organization that the App is to belong to; None for the person's own account. hook:
-    URL of its webhook, "" for none. Raises UsageError if the owner is no name of an account.
+    URL of its webhook, None for none. Raises UsageError if the owner is no name of an account.
 
     Source:
     https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-using-url-parameters

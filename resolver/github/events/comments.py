@@ -11,25 +11,17 @@ who waits for the run sees them. In a review they are ignored.
 from collections.abc import Mapping
 from typing import Any
 
-from resolver.github.events.commands import (
-    REVIEW_COMMANDS,
-    Instruction,
-    asks_for_nothing,
-    read_instruction,
-)
-from resolver.github.events.mentions import find_instruction
+from resolver.github.events.commands import REVIEW_COMMANDS, Instruction
+from resolver.github.events.mentions import find_request
 from resolver.github.events.payloads import IssueEvent, PullRequestEvent, Text, User, trigger_of
-from resolver.github.events.permission import IgnoredEvent, is_own_text
+from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Trigger, TriggerKind
 
 
 def command_of(body: str, author: User, policy: ListeningPolicy) -> Instruction | None:
     """Return the instruction in a comment, or None when it is not addressed to Resolver."""
-    if is_own_text(body) or policy.ignores(author):
-        return None
-    instruction = find_instruction(body, policy.mention)
-    return None if instruction is None else read_instruction(instruction, reaches_run=True)
+    return None if policy.ignores(author) else find_request(body, policy.mention, reaches_run=True)
 
 
 def trigger_from_comment(
@@ -105,17 +97,11 @@ def _read_instruction(
     ignored = policy.ignores(text.user)
     if ignored:
         return ignored
-    body = text.body or ""
-    if is_own_text(body):
-        return IgnoredEvent("it was made by Resolver itself")
-    request = find_instruction(body, policy.mention)
-    if request is None:
-        return IgnoredEvent(f"the text doesn't mention {policy.mention}")
-    if asks_for_nothing(request):
-        return IgnoredEvent("the text contains no request")
-    instruction = read_instruction(
-        request, pull_request=event.is_pull_request, reaches_run=not in_review
+    instruction = find_request(
+        text.body, policy.mention, pull_request=event.is_pull_request, reaches_run=not in_review
     )
+    if instruction is None:
+        return IgnoredEvent(f"the text doesn't ask {policy.mention} for anything")
     if in_review and instruction.command not in REVIEW_COMMANDS:
         return IgnoredEvent(
             f"{instruction.command.value} is only possible in the conversation, not on the code"

@@ -13,12 +13,10 @@ from resolver.github.events.commands import (
     FIX,
     REVIEW_COMMANDS,
     Instruction,
-    asks_for_nothing,
-    read_instruction,
 )
-from resolver.github.events.mentions import find_instruction
+from resolver.github.events.mentions import find_instruction, find_request
 from resolver.github.events.payloads import IssueEvent, PullRequestEvent, User, trigger_of
-from resolver.github.events.permission import IgnoredEvent, is_own_text
+from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy, starting_actions
 from resolver.models.run import Command, Trigger, TriggerKind
 
@@ -78,11 +76,10 @@ def _find_request(event: IssueEvent, policy: ListeningPolicy) -> Instruction | N
     A command for an existing run is taken as work, since no run exists yet.
     """
     body = event.issue.body or ""
-    request = None if is_own_text(body) else find_instruction(body, policy.mention)
-    if request is None or asks_for_nothing(request):
-        return None
-    instruction = read_instruction(request, pull_request=event.is_pull_request)
-    return instruction if instruction.command in REVIEW_COMMANDS else Instruction(text=request)
+    instruction = find_request(body, policy.mention, pull_request=event.is_pull_request)
+    if instruction is None or instruction.command in REVIEW_COMMANDS:
+        return instruction
+    return Instruction(text=find_instruction(body, policy.mention) or "")
 
 
 def _has_label(event: IssueEvent, policy: ListeningPolicy) -> bool:

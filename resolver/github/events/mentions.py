@@ -7,6 +7,8 @@ syntax tree can be located in the source.
 
 import re
 
+from resolver.github.events.commands import Instruction, asks_for_nothing, read_instruction
+from resolver.github.events.permission import is_own_text
 from resolver.github.text.hidden_text import end_of_readable, strip_hidden
 from resolver.github.text.markdown import markdown_parser
 from resolver.github.text.page import PageReader, sanitize
@@ -43,6 +45,19 @@ _BOT_SUFFIX = re.compile(r"\[bot\](?![\[(])", re.I)
 """A suffix that belongs to the login of a GitHub App's account."""
 
 _LEADING_PUNCTUATION = ",:;.!?)]*_ \t\n，、。．：；！？）］】」』》”’…–—"
+
+
+def find_request(
+    body: str | None, mention: str, *, pull_request: bool = False, reaches_run: bool = False
+) -> Instruction | None:
+    """Return what a person's text asks Resolver for, or None.
+
+    The arguments are as in `find_instruction` and `read_instruction`.
+    """
+    text = None if is_own_text(body) else find_instruction(body or "", mention)
+    if text is None or asks_for_nothing(text):
+        return None
+    return read_instruction(text, pull_request=pull_request, reaches_run=reaches_run)
 
 
 def find_instruction(body: str, mention: str) -> str | None:

@@ -5,10 +5,8 @@ never grants permission.
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from resolver.config.github_settings import AccessPolicy, contains_login
 from resolver.errors import ForgeError, NotAllowed
@@ -36,9 +34,6 @@ def is_own_text(body: str | None) -> bool:
     that somebody else begins in the same way is ignored as well.
     """
     return _OWN_MARKER.match(body or "") is not None
-
-
-Answer = TypeVar("Answer")
 
 
 class PermissionReader(Protocol):
@@ -79,48 +74,34 @@ def authorize(
         reader: Answers questions about permissions.
         policy: Who is allowed; people with write access when None.
     """
-    policy = policy or AccessPolicy()
+    try:
+        _require_permission(trigger, reader, policy or AccessPolicy())
+    except ForgeError as error:
+        raise NotAllowed(
+            f"the permission of {trigger.actor.login or 'the token'} on {trigger.repository} could "
+            f"not be read: {error.what}",
+            error.next_step or "try again later",
+        ) from error
+
+
+def _require_permission(trigger: Trigger, reader: PermissionReader, policy: AccessPolicy) -> None:
+    """Raise NotAllowed unless the trigger may start work, and ForgeError if GitHub doesn't say."""
+    login, repository = trigger.actor.login, trigger.repository
     if trigger.kind in {TriggerKind.LOCAL, TriggerKind.CHECK_FAILED}:
         return
-    login = trigger.actor.login
     if trigger.kind is TriggerKind.COMMAND_LINE:
-        if not _ask_or_refuse(
-            reader.operator_may_push, trigger, "the permission of the token's owner"
-        ):
+        if not reader.operator_may_push():
             raise NotAllowed(
-                f"the token may not push to {trigger.repository}",
+                f"the token may not push to {repository}",
                 "use the token of an account with write access to the repository",
             )
         return
     if contains_login(policy.users, login):
         return
-    level = _ask_or_refuse(lambda: reader.permission(login), trigger, f"the permission of {login}")
-    if level in WRITE_LEVELS or _is_in_allowed_team(trigger, reader, policy):
+    level = reader.permission(login)
+    if level in WRITE_LEVELS or any(reader.is_member(team, login) for team in policy.teams):
         return
     raise NotAllowed(
-        f"{login} has no write access to {trigger.repository} (permission: {level or 'none'})",
+        f"{login} has no write access to {repository} (permission: {level or 'none'})",
         "ask a person with write access to make the request",
     )
-
-
-def _is_in_allowed_team(trigger: Trigger, reader: PermissionReader, policy: AccessPolicy) -> bool:
-    """Return True if the requester is a member of one of the allowed teams."""
-
-    def is_member(team: str) -> bool:
-        return reader.is_member(team, trigger.actor.login)
-
-    return any(
-        _ask_or_refuse(partial(is_member, team), trigger, f"who is in {team}")
-        for team in policy.teams
-    )
-
-
-def _ask_or_refuse(question: Callable[[], Answer], trigger: Trigger, subject: str) -> Answer:
-    """Return the answer to a question, or raise NotAllowed if GitHub can't be asked."""
-    try:
-        return question()
-    except ForgeError as error:
-        raise NotAllowed(
-            f"{subject}, for {trigger.repository}, could not be read: {error.what}",
-            error.next_step or "try again later",
-        ) from error

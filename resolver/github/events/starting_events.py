@@ -4,7 +4,7 @@
 `on:` and `if:` of the workflows, and the table in docs/reference/triggers.md are made from it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -56,31 +56,17 @@ class ListeningPolicy(FrozenModel):
         return name.casefold() == self.label.casefold()
 
 
-def _is_comment_request(status: "RequestStatus", policy: ListeningPolicy) -> bool:
-    return status.comment is None or _is_request(status.comment.body, policy)
+_WITHDRAWALS = {
+    "comment": "the comment that asked for it was edited and no longer asks",
+    "text": "the text of #{number} was edited and no longer asks",
+    "label": "the label {label} was removed from #{number}",
+    "assignment": "the assignment of #{number} was removed",
+    "review": "the request for a review of #{number} was removed",
+}
+"""How a request that is no longer there was withdrawn, by what made it.
 
-
-def _is_text_request(status: "RequestStatus", policy: ListeningPolicy) -> bool:
-    return _is_request(status.issue.body, policy)
-
-
-def _is_request(body: str, policy: ListeningPolicy) -> bool:
-    """Return True if the current text of a request still addresses Resolver, and not to stop it."""
-    instruction = find_instruction(body, policy.mention)
-    return instruction is not None and read_instruction(instruction).command is not Command.STOP
-
-
-def _is_labeled(status: "RequestStatus", policy: ListeningPolicy) -> bool:
-    return any(policy.is_label(name) for name in status.labels)
-
-
-def _is_account_requested(status: "RequestStatus", policy: ListeningPolicy) -> bool:
-    requested = {name.casefold() for name in status.requested_accounts}
-    return policy.bot_login.casefold() in requested
-
-
-def _is_never_withdrawn(status: "RequestStatus", policy: ListeningPolicy) -> bool:  # noqa: ARG001
-    return True
+In braces are `number` (of the issue) and fields of `ListeningPolicy`.
+"""
 
 
 @dataclass(frozen=True)
@@ -97,10 +83,8 @@ class StartingEvent:
         requirement: What the event must have to start work, for docs/reference/triggers.md.
         result: What is done then, for docs/reference/triggers.md.
         method: Completes "requested ..." in a comment, for an event that carries no text.
-        stands: Returns whether the request still stands, before its result is published. An issue
-            that was closed or locked, and a comment that was deleted, withdraw every request.
-        withdrawal: How the request was withdrawn, if it does not stand. In braces, it names
-            `number` (of the issue) and fields of `ListeningPolicy`.
+        source: What makes the request, one of `_WITHDRAWALS`; None for a review, which can't be
+            taken back.
 
     Source: https://docs.github.com/en/actions/reference/workflows-and-actions/expressions
     """
@@ -112,13 +96,39 @@ class StartingEvent:
     requirement: str
     result: str
     method: str | None = None
-    stands: Callable[["RequestStatus", ListeningPolicy], bool] = _is_never_withdrawn
-    withdrawal: str | None = None
+    source: str | None = None
 
     @property
     def needs_own_login(self) -> bool:
         """True if the event can't be parsed without the login of Resolver's own account."""
         return "{bot_login}" in self.condition
+
+    @property
+    def withdrawal(self) -> str | None:
+        """How the request was withdrawn, if it does not stand."""
+        return _WITHDRAWALS[self.source] if self.source else None
+
+    def stands(self, status: "RequestStatus", policy: ListeningPolicy) -> bool:
+        """Return True if the request still stands, before its result is published.
+
+        An issue that was closed or locked, and a comment that was deleted, withdraw every request.
+        """
+        match self.source:
+            case "comment":
+                return status.comment is None or _is_request(status.comment.body, policy)
+            case "text":
+                return _is_request(status.issue.body, policy)
+            case "label":
+                return any(policy.is_label(name) for name in status.labels)
+            case "assignment" | "review":
+                return any(policy.is_own_login(name) for name in status.requested_accounts)
+        return True
+
+
+def _is_request(body: str, policy: ListeningPolicy) -> bool:
+    """Return True if the current text of a request still addresses Resolver, and not to stop it."""
+    instruction = find_instruction(body, policy.mention)
+    return instruction is not None and read_instruction(instruction).command is not Command.STOP
 
 
 STARTING_EVENTS: Final = (
@@ -129,8 +139,7 @@ STARTING_EVENTS: Final = (
         "contains(github.event.comment.body, {mention})",
         "a mention, on an issue or in a pull request's conversation",
         "depends on the text: [commands.md](commands.md)",
-        stands=_is_comment_request,
-        withdrawal="the comment that asked for it was edited and no longer asks",
+        source="comment",
     ),
     StartingEvent(
         ("issues",),
@@ -139,8 +148,7 @@ STARTING_EVENTS: Final = (
         "contains(github.event.issue.body, {mention})",
         "a mention in the issue's text",
         "work on it, or an answer to a question",
-        stands=_is_text_request,
-        withdrawal="the text of #{number} was edited and no longer asks",
+        source="text",
     ),
     StartingEvent(
         ("pull_request",),
@@ -149,8 +157,7 @@ STARTING_EVENTS: Final = (
         "contains(github.event.pull_request.body, {mention})",
         "a mention in its text",
         "depends on the text: a review, an answer, work on its branch",
-        stands=_is_text_request,
-        withdrawal="the text of #{number} was edited and no longer asks",
+        source="text",
     ),
     StartingEvent(
         ("issues", "pull_request"),
@@ -160,8 +167,7 @@ STARTING_EVENTS: Final = (
         "the label (`agent`), on an open one",
         "work on it, for a pull request on its branch",
         method="by adding a label",
-        stands=_is_labeled,
-        withdrawal="the label {label} was removed from #{number}",
+        source="label",
     ),
     StartingEvent(
         ("issues", "pull_request"),
@@ -171,8 +177,7 @@ STARTING_EVENTS: Final = (
         "assigned to Resolver's account",
         "work on it, for a pull request on its branch",
         method="by assigning Resolver",
-        stands=_is_account_requested,
-        withdrawal="the assignment of #{number} was removed",
+        source="assignment",
     ),
     StartingEvent(
         ("pull_request",),
@@ -182,8 +187,7 @@ STARTING_EVENTS: Final = (
         "the review is requested from Resolver's account",
         "a review",
         method="by requesting a review",
-        stands=_is_account_requested,
-        withdrawal="the request for a review of #{number} was removed",
+        source="review",
     ),
     StartingEvent(
         ("pull_request_review",),
@@ -200,8 +204,7 @@ STARTING_EVENTS: Final = (
         "contains(github.event.comment.body, {mention})",
         "a mention in a comment on the code",
         "the same run, if the comment is part of a review",
-        stands=_is_comment_request,
-        withdrawal="the comment that asked for it was edited and no longer asks",
+        source="comment",
     ),
 )
 

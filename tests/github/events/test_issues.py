@@ -93,7 +93,7 @@ def test_a_text_of_resolver_in_a_comment_never_asks() -> None:
     """With a person's token our login is not known here."""
     payload = example("issue_comment", "created")
     payload["comment"] |= {"body": OWN_TEXT, "user": payload["sender"]}
-    assert "by Resolver itself" in reason("issue_comment", payload)
+    assert "doesn't ask" in reason("issue_comment", payload)
 
 
 def test_the_label_starts_work_on_issues_and_pull_requests_with_keys_of_their_own() -> None:

@@ -60,7 +60,7 @@ def test_all_events_of_one_review_have_one_key() -> None:
             for words in ("stop", "continue", "approve", "deny")
         ),
         *(
-            ({}, {"body": body}, "doesn't mention")
+            ({}, {"body": body}, "doesn't ask")
             for body in (None, "`@agent review`", "> @agent review")
         ),
         ({"sender": BOT}, {"user": BOT}, "isn't a person"),
