@@ -179,8 +179,15 @@ def executable_examples() -> dict[str, list[Example]]:
     return found
 
 
+def page_marks(page: str) -> list[pytest.MarkDecorator]:
+    """What a newcomer tries first is executed by day, the other pages at night."""
+    return [] if page in {"README.md", "docs/tutorial/first-run.md"} else [pytest.mark.nightly]
+
+
 @pytest.mark.xdist_group("examples")
-@pytest.mark.parametrize("page", executable_examples())
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=page_marks(page)) for page in executable_examples()]
+)
 def test_the_shell_examples_run(workplace: Workplace, page: str) -> None:
     missing: set[str] = set()
     for example in executable_examples()[page]:
