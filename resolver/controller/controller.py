@@ -19,7 +19,7 @@ from resolver.controller.confirmation import Confirmation, Gate
 from resolver.controller.control import MAX_PAUSE_SECONDS, Control, ControlRequestHandler, Level
 from resolver.controller.limits import check_limits, delegate_limits, derive_outcome, limit_warning
 from resolver.controller.recovery import SANDBOX_LOST, lost_sandboxes, unanswered_actions
-from resolver.controller.stuck import StuckDetector
+from resolver.controller.stuck import find_repetition, was_warned
 from resolver.errors import (
     LimitReached,
     ResolverError,
@@ -150,7 +150,6 @@ class AgentController:
                 parts.control, (level,), parts.now, parts.max_limits, parts.max_pause
             )
         )
-        self._stuck = StuckDetector()
         self._stopped: RunStopped | None = None
         self._gate = Gate(parts.confirmation, self._requests, stream, state)
 
@@ -338,10 +337,10 @@ class AgentController:
 
     def _is_stuck(self) -> bool:
         """Warn the agent of a first repetition, end the run at another; return True then."""
-        repeats = self._stuck.find_repetition(self._state)
+        repeats = find_repetition(self._state.events)
         if repeats is None:
             return False
-        if self._stuck.warned:
+        if was_warned(self._state.events):
             self._enter(RunState.STUCK, repeats)
             return True
         message = render("agent/stuck_warning.md.j2", repeats=repeats).strip()

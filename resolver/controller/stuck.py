@@ -2,11 +2,10 @@
 
 It detects the five patterns of OpenHands: the same action with the same result, the same action
 with errors, the same words without an action, two actions in turn, and a loop of condensations.
-Actions and results are compared exactly, so that no progress is mistaken for a repetition. The cost
-of a step does not depend on the length of the log.
+Actions and results are compared exactly, so that no progress is mistaken for a repetition.
 """
 
-from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from resolver.events import actions as a
@@ -14,7 +13,6 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.log import Event
-from resolver.events.state import LogFollower, State
 from resolver.models.run import RunState
 
 MAX_REPEATS = 4
@@ -32,12 +30,9 @@ MAX_ROUNDS = 3
 MAX_CONDENSATIONS = 10
 """Number of condensations in a row, without an action in between, that count as stuck."""
 
-MAX_WAITS = 12
-"""Replaces MAX_REPEATS and MAX_ROUNDS for actions that let time pass, such as waiting for a build.
-"""
-
 MIN_WAIT_SECONDS = 10.0
-"""Duration from which on an action counts as one that lets time pass."""
+"""Duration from which on an action lets time pass, such as waiting for a build. What is before it
+is not repeated by what follows."""
 
 STEPS_AFTER_WARNING = 40
 """Number of steps after a warning within which another repetition ends the run.
@@ -57,124 +52,88 @@ class _Step:
     """An action with its observation. Steps are equal if both have the same content.
 
     is_error: the action could not be executed or raised; exit codes don't matter.
-    waits: the action let time pass.
     quoted: the action as it is quoted in a description.
     """
 
     action: str
     result: str
     is_error: bool = field(compare=False)
-    waits: bool = field(compare=False)
     quoted: str = field(compare=False)
 
 
-class StuckDetector:
-    """Detects repetitions at the end of one log."""
-
-    def __init__(self) -> None:
-        self._log = LogFollower()
-        self._clear()
-
-    def find_repetition(self, state: State) -> str | None:
-        """Process the new events and return a description of the repetition, None if there is none.
-
-        The description quotes the repeated actions.
-        """
-        new_events, is_start = self._log.read(state)
-        if is_start:
-            self._clear()
-        for event in new_events:
-            self._process(event)
-        return self._find_repetition() if self._after_warning else None
-
-    @property
-    def warned(self) -> bool:
-        """True if a warning was given recently, so that another repetition ends the run."""
-        return self._warned_at >= 0 and self._since_warning <= STEPS_AFTER_WARNING
-
-    def _clear(self) -> None:
-        self._steps: deque[_Step] = deque(maxlen=2 * MAX_WAITS)
-        self._pending_actions: dict[int, ActionBase] = {}
-        self._messages: deque[str] = deque(maxlen=MAX_IDENTICAL_MESSAGES)
-        self._condensations = 0
-        self._warned_at = -1
-        self._since_warning = 0
-        self._after_warning = True
-
-    def _clear_steps(self) -> None:
-        self._steps.clear()
-        self._pending_actions.clear()
-        self._messages.clear()
-        self._condensations = 0
-
-    def _process(self, event: Event) -> None:
-        """Process one event.
-
-        A warning clears the steps, so that only repetitions after it count.
-        """
+def find_repetition(events: Sequence[Event]) -> str | None:
+    """Return a description of the repetition at the end of a log, which quotes the repeated
+    actions; None if there is none."""
+    steps: list[_Step] = []
+    words: list[str] = []
+    condensations, has_acted = 0, False
+    results: dict[int, ObservationBase] = {}
+    for event in reversed(events):
+        if _starts_afresh(event) or _is_warning(event) or len(steps) == 2 * MAX_ROUNDS:
+            break
         match event:
-            case life.Warned(about="stuck"):
-                self._clear_steps()
-                self._warned_at, self._since_warning = event.id, 0
-            case o.AgentStateChanged(state=RunState.STUCK):
-                self._clear()
-            case a.Message(source=Source.USER):
-                if event.cause is None:  # a person wrote it: start afresh
-                    self._clear()
-            case life.Condensation():
-                self._condensations += 1
+            case life.Condensation() if not has_acted and not words:
+                condensations += 1
             case a.CondensationRequest():
                 pass
+            case a.Message() | a.Think():
+                if event.source is Source.AGENT and not has_acted:
+                    words.append(f"{type(event).__name__} {event.content}")
             case ActionBase(source=Source.AGENT):
-                self._process_action(event)
-            case ObservationBase():
-                self._process_observation(event)
+                has_acted, result = True, results.pop(event.id, None)
+                if getattr(result, "seconds", 0.0) >= MIN_WAIT_SECONDS:
+                    break
+                if result is not None:
+                    steps.append(_step_of(event, result))
+            case ObservationBase(cause=int(cause)):
+                results[cause] = event
             case _:
                 pass
+    if condensations >= MAX_CONDENSATIONS:
+        return "the conversation is condensed again and again without any action in between"
+    if words[:1] * MAX_IDENTICAL_MESSAGES == words[:MAX_IDENTICAL_MESSAGES] and words:
+        return f"the same words {MAX_IDENTICAL_MESSAGES} times without any action in between"
+    return _find_repeated_steps(steps)
 
-    def _process_action(self, action: ActionBase) -> None:
-        self._condensations = 0
-        self._after_warning = action.reply is None or action.reply > self._warned_at
-        if not self._after_warning:  # the model wrote this action before it could see the warning
-            return
-        match action:
-            case a.Message(content=content) | a.Think(content=content):
-                self._messages.append(f"{type(action).__name__} {content}")
-            case _:
-                self._messages.clear()
-                self._pending_actions = {action.id: action}
 
-    def _process_observation(self, observation: ObservationBase) -> None:
-        action = (
-            self._pending_actions.pop(observation.cause, None)
-            if observation.cause is not None
-            else None
-        )
-        if action is not None:
-            self._steps.append(_step_of(action, observation))
-            self._since_warning += 1
-
-    def _find_repetition(self) -> str | None:
-        if self._condensations >= MAX_CONDENSATIONS:
-            return "the conversation is condensed again and again without any action in between"
-        if len(self._messages) == MAX_IDENTICAL_MESSAGES and len(set(self._messages)) == 1:
-            return f"the same words {MAX_IDENTICAL_MESSAGES} times without any action in between"
-        steps = list(self._steps)
-        if not steps:
-            return None
-        last = steps[-1]
-        repeats = MAX_WAITS if last.waits else MAX_REPEATS
-        if steps[-repeats:] == [last] * repeats:
-            return f"the same action with the same result {repeats} times: {last.quoted}"
-        failing = [step.action for step in steps[-MAX_ERROR_REPEATS:] if step.is_error]
-        if failing == [last.action] * MAX_ERROR_REPEATS:
-            return f"the same action fails {MAX_ERROR_REPEATS} times: {last.quoted}"
-        pair = steps[-2:]
-        rounds = MAX_WAITS if any(step.waits for step in pair) else MAX_ROUNDS
-        if steps[-2 * rounds :] == pair * rounds:
-            quoted = ", then ".join(step.quoted for step in pair)
-            return f"the same 2 actions in turn {rounds} times: {quoted}"
+def _find_repeated_steps(steps: Sequence[_Step]) -> str | None:
+    """Return a description of the repetition in the last steps, the last one first."""
+    if not steps:
         return None
+    last = steps[0]
+    if steps[:MAX_REPEATS] == [last] * MAX_REPEATS:
+        return f"the same action with the same result {MAX_REPEATS} times: {last.quoted}"
+    failing = [step.action for step in steps[:MAX_ERROR_REPEATS] if step.is_error]
+    if failing == [last.action] * MAX_ERROR_REPEATS:
+        return f"the same action fails {MAX_ERROR_REPEATS} times: {last.quoted}"
+    pair = steps[:2]
+    if steps == [*pair] * MAX_ROUNDS:
+        quoted = ", then ".join(step.quoted for step in reversed(pair))
+        return f"the same 2 actions in turn {MAX_ROUNDS} times: {quoted}"
+    return None
+
+
+def was_warned(events: Sequence[Event]) -> bool:
+    """Return True if the agent was warned recently, so that another repetition ends the run."""
+    steps = 0
+    for event in reversed(events):
+        if _starts_afresh(event) or steps > STEPS_AFTER_WARNING:
+            return False
+        if _is_warning(event):
+            return True
+        steps += isinstance(event, ActionBase) and event.source is Source.AGENT
+    return False
+
+
+def _is_warning(event: Event) -> bool:
+    return isinstance(event, life.Warned) and event.about == "stuck"
+
+
+def _starts_afresh(event: Event) -> bool:
+    """Return True if a person wrote, or the run has ended because it was stuck."""
+    if isinstance(event, a.Message):
+        return event.source is Source.USER and event.cause is None
+    return isinstance(event, o.AgentStateChanged) and event.state is RunState.STUCK
 
 
 def _step_of(action: ActionBase, observation: ObservationBase) -> _Step:
@@ -183,7 +142,6 @@ def _step_of(action: ActionBase, observation: ObservationBase) -> _Step:
         action=action.model_dump_json(exclude=_IGNORED_FIELDS),
         result=observation.model_dump_json(exclude=_IGNORED_FIELDS),
         is_error=raised or isinstance(observation, o.ErrorObservation),
-        waits=getattr(observation, "seconds", 0.0) >= MIN_WAIT_SECONDS,
         quoted=f"`{_quote_action(action)}`",
     )
 
