@@ -9,7 +9,6 @@ from resolver.events.base import ActionBase, EventBase, ObservationBase
 from resolver.events.log import EVENT_TYPES, MAX_LINE_BYTES, Lifecycle
 from resolver.events.observations import Observation
 from resolver.events.schema import log_schema
-from resolver.events.stream import ROLES
 from scripts.settings_docs import origin_note
 
 MEGABYTES = MAX_LINE_BYTES // 1024**2
@@ -47,8 +46,8 @@ A damaged log ends before its first damaged line. `resolver trace LOG` shows the
 and names the line and the fault; such a log can't be resumed or replayed.
 
 ## Subscribers
-After an event is stored, the subscribers are called in the order of their roles, and subscribers of
-the same role in the order of their subscription. The roles are: {", ".join(ROLES)}.
+After an event is stored, the subscribers are called in the order of their subscription: the state
+first, then what shows the run's progress, then what logs the sandbox's connections.
 """
 
 

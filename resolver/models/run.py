@@ -444,8 +444,8 @@ class Publication(FrozenModel):
 
     branch: str | None = None
     commit: str | None = None
-    tree: str = Field(
-        default="",
+    tree: str | None = Field(
+        default=None,
         description="Tree of the change that an earlier run made itself, when this describes an "
         "earlier run.",
     )
@@ -453,24 +453,24 @@ class Publication(FrozenModel):
     comment_url: str | None = None
     review: PublishedReview | None = None
     how: PublicationMethod = Field(default="new", description="How the change was published.")
-    repository: str = Field(
-        default="",
+    repository: str | None = Field(
+        default=None,
         description="OWNER/NAME of the branch's repository, when it is another one (a fork).",
     )
-    commit_url: str = Field(default="", description="Address of the commit's page.")
-    patch: str = Field(
-        default="",
+    commit_url: str | None = Field(default=None, description="Address of the commit's page.")
+    patch: str | None = Field(
+        default=None,
         repr=False,
         description="The commit in the format of `git am`, when it could not be pushed.",
     )
-    why: str = Field(
-        default="",
+    why: str | None = Field(
+        default=None,
         description="Why the change was not published where it was meant to be, for a person.",
     )
-    next_step: str = Field(
-        default="",
-        description="What a person can do so that a patch that was not pushed can be; "
-        '"" if nothing can be done about it.',
+    next_step: str | None = Field(
+        default=None,
+        description="What a person can do so that a patch that was not pushed can be, if "
+        "something can be done about it.",
     )
     conflicts: tuple[ResolvedConflict, ...] = Field(
         default=(),

@@ -178,7 +178,7 @@ def separate_branch(
                 how="patch",
                 patch=_decode_unaltered(patch),
                 why=unavailable.why,
-                next_step=unavailable.next_step or "",
+                next_step=unavailable.next_step,
             )
         )
     targets_head = unavailable.branch_exists

@@ -16,7 +16,7 @@ class EarlierPublication(FrozenModel):
 
     branch: str | None = Field(default=None, description="Branch that was pushed.")
     commit: str | None = Field(default=None, description="Commit that was published.")
-    tree: str = Field(default="", description="Id of its tree; empty if nothing was published.")
+    tree: str | None = Field(default=None, description="Id of its tree.")
     pull_request: PullRequest | None = Field(
         default=None, description="Pull request that was opened or updated."
     )

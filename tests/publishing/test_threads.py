@@ -141,7 +141,7 @@ def answered(folder: Path, *answers: ThreadAnswer, is_question: bool = False) ->
     with run_log(folder / "events.jsonl") as log:
         log.stream.add(Finish(message="Both are on purpose.", threads=answers))
         posted = answer_threads(report, log, forge, Redactor((SECRET,)))
-    assert posted.comment_url == "", "the final comment was left out"
+    assert posted.comment_url is None, "the final comment was left out"
     return forge
 
 

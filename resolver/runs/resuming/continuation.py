@@ -4,6 +4,7 @@ The entry points find the log, on this machine's disk or in the repository
 (`resolver.storage.run_refs`).
 """
 
+import json
 import os
 import shutil
 from collections.abc import Iterable
@@ -11,8 +12,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from resolver.errors import LogError, Refused
 from resolver.events.log import read_log
@@ -24,11 +23,11 @@ from resolver.models.run import (
     Continuation,
     Extension,
     Publication,
-    PullRequest,
     RunLimits,
     RunState,
     Trigger,
 )
+from resolver.runs.outcome_file import EarlierPublication
 from resolver.storage.earlier_runs import BUNDLE, CHANGE, MAX_OUTCOME_BYTES, EarlierRun
 
 DECISION_COMMANDS = frozenset({Command.APPROVE, Command.DENY})
@@ -40,23 +39,6 @@ NOTHING_WAITS = "an action that waits for approval is shown in a comment of its 
 
 MAX_EARLIER_RUNS = 20
 """Maximum number of earlier runs of a conversation that are searched for an unpublished change."""
-
-
-class _Published(BaseModel):
-    """The fields of outcome.json about what was published."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    branch: str | None = None
-    commit: str | None = None
-    tree: str | None = None
-    pull_request: PullRequest | None = None
-
-
-class _Outcome(_Published):
-    """The fields of outcome.json that are read."""
-
-    earlier: _Published = _Published()
 
 
 def continue_from_log(
@@ -149,7 +131,7 @@ def find_unpublished_run(runs: Iterable[EarlierRun]) -> EarlierRun | None:
     for run in islice(runs, MAX_EARLIER_RUNS):
         if has_change(run):
             return run
-        if _read_outcome(run.outcome).branch:
+        if _read_published(run.outcome)[0].branch:
             return None
     return None
 
@@ -209,27 +191,22 @@ def _needed_allowance(full: float, remaining: float) -> float:
 
 def read_earlier_publication(outcome: Path) -> Publication:
     """Return what an earlier run has published, or what was public when it was itself continued."""
-    recorded = _read_outcome(outcome)
-    published = (
-        recorded
-        if recorded.branch and recorded.commit and recorded.pull_request
-        else recorded.earlier
-    )
-    return Publication(
-        branch=published.branch,
-        commit=published.commit,
-        tree=published.tree or "",
-        pull_request=published.pull_request,
-    )
+    published, earlier = _read_published(outcome)
+    if not (published.branch and published.commit and published.pull_request):
+        published = earlier
+    return Publication.model_validate(published, from_attributes=True)
 
 
-def _read_outcome(path: Path) -> _Outcome:
-    """Return the earlier outcome; an empty one if it is missing or can't be read."""
+def _read_published(path: Path) -> tuple[EarlierPublication, EarlierPublication]:
+    """Return what an earlier run has published, and what was public when it began; nothing if its
+    outcome is missing or can't be read."""
     try:
         with open(path, "rb") as file:
-            return _Outcome.model_validate_json(file.read(MAX_OUTCOME_BYTES))
-    except (OSError, ValidationError):
-        return _Outcome()
+            outcome = json.loads(file.read(MAX_OUTCOME_BYTES))
+        published = EarlierPublication.model_validate(outcome, extra="ignore")
+        return published, EarlierPublication.model_validate(outcome.get("earlier", {}))
+    except (OSError, ValueError):
+        return EarlierPublication(), EarlierPublication()
 
 
 def _copy_whole_lines(source: Path, target: Path, lines: int) -> None:
