@@ -93,7 +93,7 @@ def test_a_change_that_breaks_a_test_is_corrected_and_verified(
     require_verified(done)
     rounds = [e for e in done.events if isinstance(e, VerificationCompleted)]
     sent = [(e.evidence.reason, e.sent_to_agent) for e in rounds]
-    assert sent == [("regression", True), ("", False)]
+    assert sent == [("regression", True), (None, False)]
     assert OLD in str(model_endpoint.requests[2].body["messages"][-1]["content"])
     assert done.outcome["cost"] == pytest.approx(sum(cost["cost"] for cost in costs(done)))
 
