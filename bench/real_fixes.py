@@ -168,7 +168,7 @@ def describe(found: Verification, seconds: float) -> str:
     kinds = ("reproduction", "former", "broken", "missing", "failing", "known")
     counts = {k: sum(len(getattr(check, k)) for check in found.checks) for k in kinds}
     counted = [f"{count} {kind}" for kind, count in counts.items() if count]
-    verdict = f"{found.verdict} {found.reason}".strip().replace("_", " ")
+    verdict = f"{found.verdict} {found.reason or ''}".strip().replace("_", " ")
     return ", ".join([verdict, *counted, f"{seconds:.0f} s"])
 
 
