@@ -16,9 +16,8 @@ def command(environment: Mapping[str, str]) -> int:
 
     This is for a step with `if: always()` after the step of the Action: a run that was killed could
     not write its final comment. The command reads GITHUB_EVENT_NAME, GITHUB_EVENT_PATH,
-    GITHUB_REPOSITORY, GITHUB_RUN_ID, GITHUB_JOB, RUNNER_NAME and INPUT_*; its step needs the inputs
-    by which the Action interprets events. Each job of a matrix closes only its own comments. If the
-    run has written its final comment, nothing is done.
+    GITHUB_REPOSITORY, GITHUB_RUN_ID and INPUT_*; its step needs the inputs by which the Action
+    interprets events. If the run has written its final comment, nothing is done.
     """
     return close(environment, Console(file=sys.stdout))
 

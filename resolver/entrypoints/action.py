@@ -4,7 +4,6 @@ runner's files.
 Source: https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
 """
 
-import hashlib
 import logging
 import os
 from collections.abc import Mapping, Sequence
@@ -274,14 +273,10 @@ def job_url(environment: Mapping[str, str], repository: str) -> str | None:
 
 
 def actions_run(environment: Mapping[str, str]) -> str:
-    """Return the id and the attempt of the GitHub Actions run and digests of its job and runner,
-    joined by dots, in the form of `ActiveRunMarker.job`; "" if they are unknown."""
+    """Return the id and the attempt of the GitHub Actions run in the form of `ActiveRunMarker.job`;
+    "" if they are unknown."""
     run, attempt = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_RUN_ATTEMPT", "1")
-    if not (run.isdecimal() and attempt.isdecimal()):
-        return ""
-    names = [environment.get(name, "") for name in ("GITHUB_JOB", "RUNNER_NAME")]
-    digests = [hashlib.sha256(name.encode()).hexdigest()[:8] for name in names]
-    return ".".join([run, attempt, *(digests if all(names) else [])])
+    return f"{run}.{attempt}" if run.isdecimal() and attempt.isdecimal() else ""
 
 
 def outputs_of(result: RunResult) -> dict[str, str]:

@@ -9,7 +9,7 @@ https://docs.github.com/en/authentication/managing-commit-signature-verification
 """
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -84,6 +84,7 @@ _NO_TARGET = frozenset({"gone", "closed", "fork_gone"})
 """Reasons for which no pull request can be opened against the branch either."""
 
 
+@dataclass(eq=False)
 class BranchUnavailable(Exception):
     """Raised if the change can't be pushed to an existing branch.
 
@@ -92,18 +93,10 @@ class BranchUnavailable(Exception):
     next_step: what a person can do so that it can be pushed, None if there is nothing.
     """
 
-    def __init__(
-        self,
-        reason: UnavailableReason,
-        branch: str,
-        detail: str | None = None,
-        next_step: str | None = None,
-    ) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.branch = branch
-        self.detail = detail
-        self.next_step = next_step
+    reason: UnavailableReason
+    branch: str
+    detail: str | None = None
+    next_step: str | None = None
 
     @property
     def why(self) -> str:

@@ -29,7 +29,7 @@ from resolver.git.merge import (
     is_ancestor,
     merge,
 )
-from resolver.git.tree import quote, read_patch
+from resolver.git.tree import quote
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import (
@@ -202,9 +202,8 @@ def publish_merge(builder: CommitBuilder) -> PushedChange:
         for conflict in resolutions
     )
     pushed = _publish_merge(builder)
-    notices = (*_describe_extra_changes(builder, pull), *pushed.notices)
     publication = pushed.publication.model_copy(update={"conflicts": conflicts})
-    return replace(pushed, publication=publication, notices=notices)
+    return replace(pushed, publication=publication)
 
 
 def _publish_merge(builder: CommitBuilder) -> PushedChange:
@@ -225,11 +224,3 @@ def _publish_merge(builder: CommitBuilder) -> PushedChange:
         return advance_pull_request(builder, pull.head, build, "updated")
     except BranchUnavailable as unavailable:
         return separate_branch(builder, merge_commit, unavailable, is_merge=True)
-
-
-def _describe_extra_changes(builder: CommitBuilder, pull: PullRequestContext) -> tuple[str, ...]:
-    """Return a notice if the agent changed files in which there was no conflict."""
-    patch = builder.request.patch
-    changed_files = read_patch(builder.workspace.git, patch.base, patch.tree, 0).files
-    paths = [file.path for file in changed_files if file.path not in pull.conflicts]
-    return (render("run/merge_touches.md.j2", paths=paths).strip(),) if paths else ()

@@ -14,7 +14,6 @@ from resolver.github.text.markdown import (
     fence,
     format_title,
     markdown_parser,
-    shorten_text,
     single_line,
     without_notifications,
 )
@@ -149,15 +148,3 @@ def test_a_title_is_never_empty_long_or_active(text: str) -> None:
 def test_no_part_of_several_references_in_one_is_left(text: str) -> None:
     for written in (format_title(text), without_notifications(text)):
         assert not NOTIFYING.search(written)
-
-
-def test_a_title_closes_no_other_issue() -> None:
-    assert "#99" not in format_title("fixes #99 and https://github.com/o/r/issues/5", own_issue=12)
-    assert "https://" not in format_title("fixes https://github.com/o/r/issues/5")
-
-
-@pytest.mark.parametrize(
-    ("limit", "text"), [(-1, ""), (0, ""), (1, "…"), (5, "some…"), (9, "some text")]
-)
-def test_a_text_is_never_longer_than_its_limit(limit: int, text: str) -> None:
-    assert shorten_text("some text", limit) == text

@@ -199,15 +199,6 @@ def test_what_was_added_to_another_pull_request_is_told_there() -> None:
     assert "**Checks**" in comment_body(on_pull)
 
 
-def test_an_action_that_waits_is_shown_as_it_is_and_can_not_end_its_code_block() -> None:
-    command = "printenv NO_SUCH_TOKEN\n````\n</details> @everyone \u202e\u200b"
-    wanted = WANTED.model_copy(update={"text": command})
-    body = comment_body(reports.report(pending_approval=wanted))
-    assert "`````bash\nprintenv" in body and is_closed(body)
-    assert "\u202e" not in body and "\u200b" not in body
-    assert "202E" in body.upper()
-
-
 @pytest.mark.parametrize(
     ("declined", "says", "what_next"),
     [
@@ -349,6 +340,15 @@ def test_a_new_file_that_is_no_ordinary_one_is_marked(mode: str, mark: str) -> N
     changes = {"status": "added", "old_mode": "000000", "new_mode": mode}
     changed = made.model_copy(update={"files": (made.files[0].model_copy(update=changes),)})
     assert f"`tool` | new, {mark} |" in pull_request_body(reports.report(patch=changed))
+
+
+def test_an_action_that_waits_is_shown_as_it_is_and_can_not_end_its_code_block() -> None:
+    command = "printenv NO_SUCH_TOKEN\n````\n</details> @everyone \u202e\u200b"
+    wanted = WANTED.model_copy(update={"text": command})
+    body = comment_body(reports.report(pending_approval=wanted))
+    assert "`````bash\nprintenv" in body and is_closed(body)
+    assert "\u202e" not in body and "\u200b" not in body
+    assert "202E" in body.upper()
 
 
 def test_a_file_name_cannot_break_the_table() -> None:

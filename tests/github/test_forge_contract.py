@@ -53,17 +53,6 @@ def test_it_names_its_account_and_everybodys_permission(place: Place) -> None:
     assert forge.permission("alice") == "write"
 
 
-def test_the_issue_is_read(place: Place) -> None:
-    task = place.forge().read(place.trigger())
-    assert (task.title, task.body, task.base_branch) == ("It breaks", "Please help", "main")
-
-
-def test_a_request_stands_as_long_as_nobody_takes_it_back(place: Place) -> None:
-    for read in (place.forge().request_status, place.forge().request_status_at_start):
-        status = read(place.trigger())
-        assert status.exists and not status.closed and not status.locked
-
-
 def test_a_pull_request_is_opened_once_and_found_by_its_request(place: Place) -> None:
     first_trigger, other = place.trigger(), place.trigger("issue_comment:78")
     assert place.forge().find_publication(first_trigger) is None
@@ -94,13 +83,6 @@ def test_there_is_one_final_comment_for_each_request(place: Place) -> None:
     assert place.forge().comment(place.report(place.trigger("issue_comment:78"))) != url
     found = place.forge().find_publication(trigger)
     assert found is not None and found.comment_url == url and found.pull_request is None
-
-
-def test_no_run_is_active_before_one_writes_its_comment(place: Place) -> None:
-    assert not place.forge().has_active_run(place.trigger())
-    assert place.forge().recent_comments(place.issue.number) in ((), [])
-    assert place.forge().heads().of_issue(place.trigger(), "agent/") is None
-    assert place.forge().heads().pushed(place.trigger(), "run-1", "agent/") is None
 
 
 def test_a_review_is_published_once(

@@ -92,14 +92,6 @@ def test_a_run_has_died_when_its_job_is_over(
     assert is_of_run(result, trigger_on(issue).key)
 
 
-def test_a_run_does_not_close_its_own_comment(github: GitHubServer, issue: Issue) -> None:
-    comments = forge_for(github).run_comments
-    own = progress(issue, until=NOW - timedelta(hours=1))
-    comments.write_progress(own, None)
-    comments.close_killed_runs(own)
-    assert "**ended unexpectedly**" not in bodies(issue)[0]
-
-
 def test_a_run_closes_the_comment_of_an_earlier_request_that_was_killed(
     github: GitHubServer, issue: Issue
 ) -> None:

@@ -161,7 +161,7 @@ def test_the_number_and_total_size_of_pictures_are_limited(
         ("https://github.com/user-attachments/assets/0a-b", True, True),
         ("https://github.com/o/n/assets/12/0a-b", True, True),
         ("https://user-images.githubusercontent.com/1/2.png", True, True),
-        ("https://raw.githubusercontent.com/o/n/" + "a" * 40 + "/x.png", True, True),
+        ("https://raw.githubusercontent.com/o/n/" + "a" * 40 + "/x.png", False, True),
         ("https://raw.githubusercontent.com/o/n/main/x.png", False, True),
         ("https://objects.githubusercontent.com/x", False, True),
         ("https://github-production-user-asset-6210df.s3.amazonaws.com/1/2", False, True),

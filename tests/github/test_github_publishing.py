@@ -41,14 +41,6 @@ def pulls(github: GitHubServer) -> list[Issue]:
     return [i for i in github.repository(NAME).issues.values() if i.pull]
 
 
-def test_without_draft_support_an_ordinary_pull_request_is_opened(
-    github: GitHubServer, issue: Issue
-) -> None:
-    words = {"message": "Draft pull requests are not supported in this repository."}
-    github.fail_next("POST", "/pulls$", 422, body=words)
-    assert not forge_for(github).open_pull_request(report_on(issue, draft=True), BRANCH).draft
-
-
 @pytest.mark.parametrize(
     ("answer", "cause", "next_step"),
     [
@@ -74,27 +66,6 @@ def test_a_refused_pull_request_names_the_obstacle_and_what_to_do(
     compare = f"{github.server_url}/{NAME}/compare"
     assert refused.value.cause == cause
     assert refused.value.next_step.startswith(next_step.format(compare=compare, branch=BRANCH))
-
-
-@pytest.mark.parametrize("done", [False, True])
-@pytest.mark.parametrize("how", ["500", "cut"])
-@pytest.mark.parametrize("is_new", [False, True])
-def test_a_lost_answer_leaves_one_pull_request_and_one_comment(
-    github: GitHubServer, issue: Issue, done: bool, how: str, is_new: bool
-) -> None:
-    for path in ("/pulls$", "/comments$"):
-        if how == "cut":
-            github.cut_next("POST", path, after=done)
-        else:
-            github.fail_next("POST", path, 500, after=done)
-    forge = forge_for(github)
-    pull = forge.open_pull_request(report_on(issue), BRANCH, is_new=is_new)
-    forge.comment(report_on(issue, pull_request=pull))
-    assert len(pulls(github)) == 1
-    assert len(issue.comments) == 1
-    # After an error that may hide a success, what exists is read before it is created again.
-    attempts = [made for made in github.writes() if made.path.endswith("/pulls")]
-    assert len(attempts) == (1 if done else 2)
 
 
 def test_a_person_is_refused_once_per_conversation(github: GitHubServer, issue: Issue) -> None:

@@ -143,19 +143,6 @@ def report_on(pull: Issue, key: str = "issue_comment:77") -> Any:
     return reports.report(trigger=trigger)
 
 
-def test_a_review_is_published_once_and_found_again(github: GitHubServer, pull: Issue) -> None:
-    report, made = report_on(pull), review(github, 28, 30)
-    first = forge_for(github).publish_review(report, made)
-    again = forge_for(github).publish_review(report, made)
-    assert first.url == again.url
-    [published] = pull.reviews
-    assert [c.line for c in published.comments] == [28, 30]
-    found = forge_for(github).find_publication(report.trigger)
-    assert found is not None
-    assert found.review is not None
-    assert (found.review.url, found.comment_url) == (first.url, None)
-
-
 @pytest.mark.attack
 def test_a_forged_marker_hides_no_review(github: GitHubServer, pull: Issue) -> None:
     """Somebody forges the marker of a review: the review is published."""

@@ -19,7 +19,6 @@ from tests.parts.github_server.state import Comment, Issue
 
 NAME = "octo/demo"
 BOT = "resolver[bot]"
-NO_VIEWER = "Resource not accessible by integration"
 
 
 def forge_for(
@@ -187,15 +186,6 @@ def test_comments_hidden_as_spam_are_not_read(github: GitHubServer, issue: Issue
     assert task.left_out == ("3 comments hidden as spam, abuse or off-topic",)
 
 
-def test_long_texts_are_truncated_and_named(github: GitHubServer, issue: Issue) -> None:
-    for _ in range(12):
-        github.add_comment(issue, "x" * 60_000, "mallory")
-    task = forge_for(github).read(ask(github, issue))
-    assert sum(len(c.body) for c in task.comments) <= 200_000
-    assert task.comments[-1].body == "@agent fix it"
-    assert any("between the oldest and the newest" in line for line in task.left_out)
-
-
 def test_another_repository_than_the_triggers_is_never_touched(
     github: GitHubServer, issue: Issue
 ) -> None:
@@ -212,18 +202,6 @@ def test_another_repository_than_the_triggers_is_never_touched(
 def test_an_invalid_repository_name_is_a_usage_error(name: str) -> None:
     with pytest.raises(UsageError):
         GitHubForge(GitHubAccess(FixedToken("t")), name)
-
-
-def test_the_own_login_is_configured_or_requested(github: GitHubServer, issue: Issue) -> None:
-    assert forge_for(github, bot_login="me").whoami() == "me"
-    assert forge_for(github, github.token_for("alice"), bot_login="").whoami() == "alice"
-    actions = github.token_for("github-actions[bot]", NAME)
-    assert forge_for(github, actions, bot_login="").whoami() == "github-actions[bot]"
-    app = github.token_for("my-app[bot]", NAME)
-    assert forge_for(github, app, bot_login="").whoami() == "my-app[bot]"
-    refused = {"errors": [{"type": "FORBIDDEN", "message": NO_VIEWER}], "data": None}
-    github.fail_next("POST", "/graphql$", 200, body=refused)
-    assert forge_for(github, app, bot_login="").whoami() == "github-actions[bot]"
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ import struct
 import zlib
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resolver.github.context.pictures import image_head
 
@@ -26,19 +24,12 @@ def gif(width: int, height: int) -> bytes:
     return b"GIF89a" + struct.pack("<HH", width, height) + bytes(3)
 
 
-def webp(chunk: bytes, rest: bytes) -> bytes:
-    return b"RIFF" + bytes(4) + b"WEBP" + chunk + bytes(4) + rest.ljust(20, b"\0")
-
-
 @pytest.mark.parametrize(
     ("data", "kind"),
     [
         (png(3, 2), "png"),
         (jpeg(3, 2), "jpeg"),
         (gif(3, 2), "gif"),
-        (webp(b"VP8 ", bytes(3) + b"\x9d\x01\x2a" + struct.pack("<HH", 3, 2)), "webp"),
-        (webp(b"VP8L", b"\x2f" + struct.pack("<I", 2 | 1 << 14)), "webp"),
-        (webp(b"VP8X", bytes(4) + b"\x02\0\0\x01\0\0"), "webp"),
     ],
 )
 def test_kind_and_size_are_read(data: bytes, kind: str) -> None:
@@ -63,12 +54,3 @@ def test_kind_and_size_are_read(data: bytes, kind: str) -> None:
 )
 def test_other_bytes_are_not_a_picture(data: bytes) -> None:
     assert image_head(data) is None
-
-
-STARTS = [b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"RIFF\0\0\0\0WEBP", b""]
-
-
-@given(st.sampled_from(STARTS), st.binary(max_size=200))
-def test_no_bytes_break_it(start: bytes, rest: bytes) -> None:
-    head = image_head(start + rest)
-    assert head is None or (head.width > 0 and head.height > 0)

@@ -14,7 +14,6 @@ from resolver.events.log import Event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.github.comments.progress import (
-    MAX_FAILURES,
     ProgressReporter,
     RunProgress,
 )
@@ -120,20 +119,6 @@ def test_a_slow_server_does_not_block_and_nothing_is_written_after_close() -> No
     assert board.write_count == written
     [writer] = board.threads
     assert writer not in {thread.ident for thread in threading.enumerate()}
-
-
-def test_an_edit_is_retried_a_limited_number_of_times() -> None:
-    board = Board(fails=MAX_FAILURES - 1)
-    reporter = telling(board)
-    reporter.start()
-    until(lambda: board.written)
-    reporter.close()
-    away = Board(fails=1000)
-    reporter = telling(away)
-    reporter.start()
-    until(lambda: away.write_count == MAX_FAILURES)
-    reporter.close()
-    assert away.write_count == MAX_FAILURES and reporter.comment_id is None
 
 
 def test_a_deleted_comment_ends_the_progress_updates() -> None:

@@ -7,7 +7,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from resolver.github.comments.pull_request_template import fill_template
-from resolver.github.text.comment_markdown import is_closed
 
 
 def fill(template: str, answer: str, own_issue: int | None = 12) -> str | None:
@@ -107,12 +106,6 @@ def test_the_text_refers_to_no_other_issue_and_notifies_nobody() -> None:
     assert "see #12" in text
 
 
-def test_markup_of_the_text_hides_nothing() -> None:
-    answer = "## What\n\n<details>\n\na\n\n## Other\n\n```\nopen"
-    text = filled("## What\n\n## Other\n", answer)
-    assert is_closed(text) and "## Other\n\n```\nopen\n```" in text
-
-
 WORDS = st.sampled_from(
     [
         *("## ", "# ", "What", "Why", "Tests", "Checklist", "\n", "\n\n", "- [ ] ", "- [x] "),
@@ -134,10 +127,3 @@ def test_any_text_for_any_template_notifies_nobody(template: str, answer: str) -
     assert "<!--" not in re.sub(r"`[^`]*`|```.*?```", "", outside_code, flags=re.S)
     assert not re.search(r"(?<![\w`])@a", outside_code)
     assert not re.search(r"(?<!`)#(?!12\b)\d+\b", outside_code)
-
-
-@given(TEXTS)
-def test_no_text_ticks_a_box_that_the_template_does_not_have(answer: str) -> None:
-    text = fill("Describe it.", answer) or ""
-    outside_code = re.sub(r"^( *(?:> |- )*)(`{3,}).*?^\1?\2$", "", text, flags=re.M | re.S)
-    assert not re.search(r"^[\s>]*(?:- |\d+\. )\[x\] ", outside_code, re.M)

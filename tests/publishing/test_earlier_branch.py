@@ -167,26 +167,6 @@ def test_a_protected_branch_is_left_for_a_new_pull_request(earlier: EarlierWork)
     assert "is protected and Resolver is not allowed to push to it" in notice
 
 
-def test_a_follow_up_of_closed_work_says_what_it_carries(earlier: EarlierWork) -> None:
-    earlier.pushed("0\n", "main")
-    earlier.pull.state = "closed"
-    done = earlier.follow_up()
-    commit = done.publication.commit or ""
-    assert earlier.parent(commit) == earlier.head and earlier.text(commit) == BOTH
-    carries, conflicts = done.notices
-    assert "It also contains the whole change of" in carries
-    assert conflicts.startswith("`main` got commits during the run that conflict")
-
-
-def test_a_change_that_the_branch_has_already_is_not_called_a_commit_of_this_run(
-    earlier: EarlierWork,
-) -> None:
-    late = earlier.pushed(BOTH)
-    done = earlier.continued()
-    assert (done.publication.how, done.publication.commit) == ("unchanged", late)
-    assert earlier.tip(earlier.branch) == late
-
-
 def test_a_branch_that_resolver_did_not_create_is_not_written(earlier: EarlierWork) -> None:
     """A log that somebody has planted may name any branch."""
     theirs = earlier.pushed(FIXED, "theirs")

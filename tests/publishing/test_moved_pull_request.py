@@ -15,7 +15,6 @@ from resolver.git.push import fetch_tip
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import PullRequestContext, PullRequestSource
 from resolver.models.run import Patch, Publication, PullRequest
-from resolver.publishing.branches import MAX_ATTEMPTS
 from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.pull_request import propose
 from resolver.publishing.push_to_pull_request import publish_to_pull_request
@@ -170,17 +169,6 @@ def test_a_commit_is_built_anew_on_a_branch_that_was_moved_in_between(branch: Br
     assert branch.parents() == late
 
 
-def test_attempts_on_a_branch_that_never_rests_are_limited(branch: Branch) -> None:
-    tips: list[str] = []
-    pushes = [
-        lambda n=n: tips.append(branch.commit({"late.py": f"{n}\n"}))
-        for n in range(MAX_ATTEMPTS + 1)
-    ]
-    with pytest.raises(ForgeError, match="received new pushes again and again"):
-        publish_to_pull_request(pushing_before_each_push(branch.builder(CHANGE), pushes))
-    assert len(tips) == MAX_ATTEMPTS and branch.tip() == tips[-1]
-
-
 def test_a_change_that_an_interrupted_attempt_has_pushed_is_not_pushed_again(
     branch: Branch,
 ) -> None:
@@ -189,16 +177,6 @@ def test_a_change_that_an_interrupted_attempt_has_pushed_is_not_pushed_again(
     later = branch.commit({"half.py": "2\n"})
     assert publish_to_pull_request(builder).publication == first.publication
     assert branch.tip() == later
-
-
-def test_a_fork_that_the_token_can_not_push_to_gets_a_patch(fork: Branch) -> None:
-    fork.github.add_user("eve")
-    builder = fork.builder(CHANGE, token=fork.github.token_for("eve"))
-    done = publish_to_pull_request(builder)
-    assert (done.publication.how, done.publication.branch) == ("patch", None)
-    assert "rejected the push to half: the token may not push there" in done.publication.why
-    assert "+0.5" in done.publication.patch
-    assert fork.tip() == fork.head
 
 
 def test_the_patch_of_a_fork_can_be_applied_to_its_branch(fork: Branch, tmp_path: Path) -> None:
@@ -283,19 +261,6 @@ def test_a_merge_for_a_fork_that_the_token_can_not_push_to_never_becomes_a_patch
     assert fork.tip() == fork.head
 
 
-def test_a_clean_merge_for_a_branch_that_may_not_be_pushed_to_becomes_a_separate_one(
-    branch: Branch,
-) -> None:
-    main = branch.github.commit(NAME, "main", {"new.py": "1\n"})
-    builder = branch.builder({})
-    source = builder.forge.source(12).model_copy(update={"is_protected": True})
-    protected = replace(builder.forge, pull_source=source)
-    done = publish_clean_merge(replace(builder, optional_forge=protected))
-    assert (done.publication.how, done.proposed_base) == ("separate", "half")
-    assert branch.tip() == branch.head
-    assert branch.parents(str(done.publication.branch)) == [branch.head, main]
-
-
 def in_conflict(branch: Branch, ours: Any, theirs: Any, path: str = "lines.py") -> str:
     """Return the head of main, which is in conflict with the branch's new head at that path."""
     branch.head = branch.commit({path: ours})
@@ -324,21 +289,6 @@ def test_a_merge_that_an_interrupted_attempt_has_pushed_is_not_pushed_again(
     assert (again.publication.how, again.publication.commit) == ("updated", branch.tip())
     assert again.publication == first.publication and again.proposed_base is None
     assert branch.parents() == [branch.head, main]
-
-
-@pytest.mark.parametrize("others", [{}, {"other.py": "1\n"}])
-def test_files_without_a_conflict_that_a_resolution_changes_are_named(
-    branch: Branch, others: Files
-) -> None:
-    in_conflict(branch, f"ours\n{LINES}", f"theirs\n{LINES}")
-    builder = branch.builder({"lines.py": f"ours\ntheirs\n{LINES}", **others})
-    workspace = builder.workspace
-    assert workspace.pull is not None
-    pull = workspace.pull.model_copy(update={"conflicts": ("lines.py",)})
-    done = publish_merge(replace(builder, workspace=replace(workspace, pull=pull)))
-    assert done.publication.how == "updated"
-    named = "Resolving the conflicts also changed files that had none: other.py."
-    assert [notice.startswith(named) for notice in done.notices] == [True for _ in others]
 
 
 def test_a_conflict_that_the_agent_did_not_edit_leaves_the_merge_unverified(

@@ -12,7 +12,6 @@ from resolver.publishing.update_branch import (
     BranchUpdate,
     plan_update,
     resolved_paths,
-    update_outcome,
 )
 from tests.git.test_merge import Clone, Files
 from tests.github import reports
@@ -100,34 +99,18 @@ class Update:
         return plan_update(self.task, Workspace(git_dir, "source", ours, "half", pull=pull))
 
 
-@pytest.fixture
-def update(tmp_path: Path) -> Update:
-    return Update(tmp_path)
-
-
-def test_a_branch_that_has_its_base_is_up_to_date(update: Update) -> None:
-    planned = update.plan({"a.txt": "ours\n"}, {})
-    assert (planned.kind, planned.task) == ("up_to_date", update.task)
-
-
-def test_a_merge_without_conflicts_needs_no_agent(update: Update) -> None:
-    planned = update.plan({"a.txt": "ours\n"}, {"b.txt": "theirs\n"})
-    assert (planned.kind, planned.task) == ("clean_merge", update.task)
-
-
-def test_an_agent_gets_the_conflicts(update: Update) -> None:
-    planned = update.plan({"a.txt": "ours\n"}, {"a.txt": "theirs\n"})
-    assert planned.kind == "agent"
-    assert planned.workspace.pull is not None and planned.task.pull is not None
-    assert planned.workspace.pull.conflicts == planned.task.pull.conflicts == ("a.txt",)
-
-
 @pytest.mark.parametrize(
-    ("kind", "said"),
-    [("up_to_date", "already contains"), ("clean_merge", "without conflicts")],
+    ("base", "kind", "conflicts"),
+    [
+        ({}, "up_to_date", ()),
+        ({"b.txt": "theirs\n"}, "clean_merge", ()),
+        ({"a.txt": "theirs\n"}, "agent", ("a.txt",)),
+    ],
 )
-def test_an_update_without_an_agent_says_what_was_done(kind: str, said: str) -> None:
-    pull = PullRequestContext(number=2, head="a" * 40, base_branch="main", head_branch="half")
-    outcome = update_outcome(kind, pull)
-    assert said in outcome.message and "main" in outcome.message
-    assert outcome.task_completed and outcome.reason == outcome.message
+def test_only_conflicts_need_an_agent(
+    tmp_path: Path, base: Files, kind: str, conflicts: tuple[str, ...]
+) -> None:
+    planned = Update(tmp_path).plan({"a.txt": "ours\n"}, base)
+    assert planned.kind == kind and planned.workspace.pull is not None
+    assert planned.workspace.pull.conflicts == conflicts
+    assert conflicts == (planned.task.pull.conflicts if planned.task.pull else ())

@@ -104,9 +104,7 @@ class RunComments:
     def _own_comments(self, issue: Issue, number: int) -> Sequence[IssueComment]:
         """Return all of Resolver's own comments, newest first. A second call reads them again."""
         listed = self._listed.pop(number, None)
-        if listed is None:
-            listed = own_comments.own_comments(issue, self._own_login, None)
-        return listed
+        return own_comments.own_comments(issue, self._own_login, None) if listed is None else listed
 
     def write_report(self, report: Report, seconds: float | None = None) -> IssueComment:
         """Write the report into the run's comment, which is created if there is none.
@@ -229,7 +227,9 @@ class RunComments:
                 if active_run is None or not is_killed(comment.body or "", active_run):
                     continue
                 final_text = self._final_comment_of_killed_run(trigger, active_run, mention)
-                comment.edit(final_text or self._died_text(comment, active_run, mention))
+                page = f"{self._access.server_url.rstrip('/')}/{self._name}/actions/runs"
+                died_text = killed_run_body(comment.body, active_run, mention, page)
+                comment.edit(final_text or died_text)
                 closed += 1
         return closed
 
@@ -287,11 +287,6 @@ class RunComments:
             pull_request=find_or_create.describe_pull_request(pull),
         )
         return comment_text.comment_body(report)
-
-    def _died_text(self, comment: IssueComment, active_run: ActiveRunMarker, mention: str) -> str:
-        server = self._access.server_url.rstrip("/")
-        page = f"{server}/{self._name}/actions/runs"
-        return killed_run_body(comment.body, active_run, mention, page)
 
     def _issue(self, trigger: Trigger) -> Issue:
         return self._repository.get_issue(issue_number(trigger, self._name))

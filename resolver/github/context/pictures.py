@@ -85,7 +85,6 @@ _UPLOAD = re.compile(
     r"/user-attachments/assets/[\w-]{1,100}|/[\w.-]+/[\w.-]+/assets/\d+/[\w.-]{1,200}"
     r"|/(?:storage/)?user/\d+/files/[\w.-]{1,200}"
 )
-_AT_COMMIT = re.compile(r"/[\w.-]+/[\w.-]+/[0-9a-f]{40}/.+")
 _UPLOAD_HOSTS = frozenset(
     {"user-images.githubusercontent.com", "private-user-images.githubusercontent.com"}
 )
@@ -125,11 +124,10 @@ class PictureHosts:
             return bool(_UPLOAD.fullmatch(path))
         if host in self.trusted_hosts:
             return True
-        if urlsplit(url).scheme != "https":
-            return False
-        if host == "raw.githubusercontent.com":
-            return bool(_AT_COMMIT.fullmatch(path))
-        return host in _UPLOAD_HOSTS or host == f"media.{urlsplit(self.server_url).hostname}"
+        is_upload_host = (
+            host in _UPLOAD_HOSTS or host == f"media.{urlsplit(self.server_url).hostname}"
+        )
+        return is_upload_host and urlsplit(url).scheme == "https"
 
     def may_lead_to(self, url: str) -> bool:
         """Return True if the URL of an upload may redirect to this URL."""

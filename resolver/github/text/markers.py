@@ -71,8 +71,7 @@ class ActiveRunMarker:
 
     `since` is when the run started. `until` is the time by which it has certainly ended, including
     all extensions that comments may grant. `job` identifies its job in GitHub Actions as
-    RUN_ID.ATTEMPT, such as "123.1", followed by digests of the job's name and its runner, because
-    the jobs of a matrix can share a name. It is "" outside of Actions.
+    RUN_ID.ATTEMPT, such as "123.1". It is "" outside of Actions.
     """
 
     run: str
@@ -103,19 +102,10 @@ def _read(kind: str, body: str) -> dict[str, str]:
 def may_close(job: str, other_job: str) -> bool:
     """Return True if `job` may close the comment that the job `other_job` left in progress.
 
-    It may for its own run, and for a job with another name in the same workflow run, which it
-    waited for. It may not for another job of the same matrix, which may still be working. Both have
-    the form of `ActiveRunMarker.job`.
+    It may for the jobs of its own workflow run, for which it has waited. Both have the form of
+    `ActiveRunMarker.job`.
     """
-    own_parts, other_parts = job.split("."), other_job.split(".")
-    if not job or own_parts[0] != other_parts[0]:
-        return False
-    return (
-        len(own_parts) < 4
-        or len(other_parts) < 4
-        or own_parts[2] != other_parts[2]
-        or own_parts[3] == other_parts[3]
-    )
+    return bool(job) and job.partition(".")[0] == other_job.partition(".")[0]
 
 
 def run_marker(key: str, ending: Ending, issue: int | None = None, run: str | None = None) -> str:
