@@ -7,6 +7,8 @@ Source: https://docs.github.com/en/actions/reference/workflows-and-actions/expre
 
 import json
 import re
+from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ import yaml
 
 from resolver.github.events.starting_events import STARTING_EVENTS
 from tests.action.image import ROOT
+from tests.parts.cases import check_each
 from tests.parts.events import Payload, example
 
 
@@ -148,11 +151,7 @@ STOPPED = [
 ]
 
 
-def ids(cases: list[tuple[str, Payload]]) -> list[str]:
-    return [f"{name}-{payload.get('action')}" for name, payload in cases]
-
-
-LOOKS = pytest.mark.parametrize("condition", [FIRST_LOOK, CALLED], ids=["plain", "called"])
+CONDITIONS = (FIRST_LOOK, CALLED)
 
 
 def test_each_event_that_starts_work_is_among_these() -> None:
@@ -160,16 +159,12 @@ def test_each_event_that_starts_work_is_among_these() -> None:
     assert tried >= {(name, event.action) for event in STARTING_EVENTS for name in event.events}
 
 
-@LOOKS
-@pytest.mark.parametrize(("name", "payload"), LET_THROUGH, ids=ids(LET_THROUGH))
-def test_what_starts_work_gets_a_job(name: str, payload: Payload, condition: str) -> None:
-    assert passes(name, payload, condition=condition)
+def test_what_starts_work_gets_a_job_and_what_starts_nothing_costs_none() -> None:
+    def check(case: tuple[str, Payload], let_through: bool) -> None:
+        assert [passes(*case, condition=one) for one in CONDITIONS] == [let_through] * 2
 
-
-@LOOKS
-@pytest.mark.parametrize(("name", "payload"), STOPPED, ids=ids(STOPPED))
-def test_what_starts_nothing_costs_no_job(name: str, payload: Payload, condition: str) -> None:
-    assert not passes(name, payload, condition=condition)
+    check_each(LET_THROUGH, partial(check, let_through=True))
+    check_each(STOPPED, partial(check, let_through=False))
 
 
 def failing(
@@ -181,26 +176,21 @@ def failing(
     return {"action": "completed", event: fields, "repository": {"default_branch": "main"}}
 
 
-@LOOKS
-@pytest.mark.parametrize("event", ["workflow_run", "check_suite"])
-@pytest.mark.parametrize(
-    ("branch", "let_through"),
-    [("main", True), ("agent/issue-3", True), ("topic", False), (None, False)],
-)
-def test_a_failing_check_gets_a_job_on_the_branches_that_a_setting_can_name(
-    event: str, branch: str | None, let_through: bool, condition: str
-) -> None:
-    for conclusion in ("failure", "timed_out"):
+def test_a_failing_check_gets_a_job_on_the_branches_that_a_setting_can_name() -> None:
+    branches = {"main": True, "agent/issue-3": True, "topic": False, None: False}
+    failures = ("failure", "timed_out")
+    tried = product(
+        ("workflow_run", "check_suite"), branches, (*failures, "success", "cancelled", "")
+    )
+    for (event, branch, conclusion), condition in product(tried, CONDITIONS):
+        let_through = branches[branch] and conclusion in failures
         payload = failing(event, branch, conclusion)
-        assert passes(event, payload, condition=condition) is let_through
-    for conclusion in ("success", "cancelled", ""):
-        assert not passes(event, failing(event, branch, conclusion), condition=condition)
+        assert passes(event, payload, condition=condition) is let_through, (event, branch)
 
 
-@LOOKS
-def test_a_failing_check_of_a_fork_gets_no_job(condition: str) -> None:
+def test_a_failing_check_of_a_fork_gets_no_job() -> None:
     payload = failing("workflow_run", "main", owner="eve")
-    assert not passes("workflow_run", payload, condition=condition)
+    assert not any(passes("workflow_run", payload, condition=one) for one in CONDITIONS)
 
 
 @pytest.mark.parametrize(
