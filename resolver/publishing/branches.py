@@ -128,18 +128,12 @@ def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, PushedCommi
         # A name is not looked up before: a push that finds the branch is refused.
         if pushed := push_to_branch(builder, commit, branch, url):
             return branch, replace(pushed, is_new_branch=branch != intended_branch)
-        branch = free_branch({*_list_branches(builder, preferred), branch}, preferred)
+        forge = builder.optional_forge
+        names = forge.branches(preferred) if forge else list_branches(Path(task.source))
+        branch = free_branch({*names, branch}, preferred)
     raise ForgeError(
         f"no free branch name like {preferred} was found", "delete old agent/ branches"
     )
-
-
-def _list_branches(builder: CommitBuilder, prefix: str) -> set[str]:
-    """Return the names of the branches that start with `prefix`."""
-    if builder.optional_forge is None:
-        names = list_branches(Path(builder.request.task.source))
-        return {name for name in names if name.startswith(prefix)}
-    return builder.optional_forge.branches(prefix)
 
 
 def push_to_branch(

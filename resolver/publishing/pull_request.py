@@ -18,7 +18,6 @@ from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Publication, PullRequest
 from resolver.publishing.branches import (
     BranchUnavailable,
-    UnavailableReason,
     advance_branch,
     change_since,
     create_branch,
@@ -153,17 +152,17 @@ def _publish_on_earlier_branch(
     commits are left alone.
     """
     earlier = _find_earlier_publication(builder)
-    if not earlier.branch or not earlier.commit or not earlier.pull_request:
+    branch, commit, pull = earlier.branch, earlier.commit, earlier.pull_request
+    # Resolver writes only branches with the prefix, so it did not create any other one.
+    if not (branch and commit and pull and branch.startswith(PREFIX)):
         return None, ()
-    if not earlier.branch.startswith(PREFIX):
-        # Resolver writes only branches with the prefix, so it did not create this one.
-        return None, ()
-    if builder.forge.open_head(earlier.branch) is None:
-        return None, (_explain_not_added(earlier, "closed"),)
     try:
-        return _push_to_branch(builder, earlier, earlier.branch, earlier.commit), ()
+        if builder.forge.open_head(branch) is None:
+            raise BranchUnavailable("closed", branch)
+        return _push_to_branch(builder, earlier, branch, commit), ()
     except BranchUnavailable as unavailable:
-        return None, (_explain_not_added(earlier, unavailable.reason),)
+        values = {"why": unavailable.reason, "number": pull.number, "branch": branch}
+        return None, (render("run/not_added.md.j2", **values).strip(),)
 
 
 def _push_to_branch(
@@ -198,14 +197,3 @@ def _find_earlier_publication(builder: CommitBuilder) -> Publication:
     pull = PullRequest(title=follows.title, body="", number=follows.number, url=follows.url)
     tree = builder.workspace.tree(follows.head)
     return Publication(branch=follows.branch, commit=follows.head, tree=tree, pull_request=pull)
-
-
-def _explain_not_added(earlier: Publication, reason: UnavailableReason) -> str:
-    """Return a notice that says why the change was not added to the earlier branch."""
-    pull = earlier.pull_request
-    return render(
-        "run/not_added.md.j2",
-        why=reason,
-        number=pull.number if pull else None,
-        branch=earlier.branch,
-    ).strip()

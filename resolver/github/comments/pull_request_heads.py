@@ -3,6 +3,7 @@
 Source: https://docs.github.com/en/rest/pulls/pulls#get-a-pull-request
 """
 
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any
 
@@ -39,20 +40,20 @@ MAX_BRANCHES = 50
 _PUSHING_COMMANDS = frozenset({Command.FIX, Command.UPDATE, Command.CONTINUE, Command.RESUME})
 
 
+@dataclass
 class GitHubPullRequestHeads:
     """Reads the pull request heads of one repository. `own_login` is Resolver's login."""
 
-    def __init__(self, access: GitHubAccess, repository: Repository, own_login: str) -> None:
-        self._access = access
-        self._repository = repository
-        self._own_login = own_login.casefold()
-        self._found: dict[tuple[int, str], list[GitHubPullRequest]] = {}
+    access: GitHubAccess
+    repository: Repository
+    own_login: str
+    _found: dict[tuple[int, str], list[GitHubPullRequest]] = field(default_factory=dict)
 
     def source(self, number: int) -> PullRequestSource:
         """Return where the pull request's branch is now, and if Resolver can push to it."""
-        operation = f"read pull request {number} of {self._repository.full_name}"
-        with self._access.wrap_errors(operation, "pull-requests: read"):
-            data = self._repository.get_pull(number).complete().raw_data
+        operation = f"read pull request {number} of {self.repository.full_name}"
+        with self.access.wrap_errors(operation, "pull-requests: read"):
+            data = self.repository.get_pull(number).complete().raw_data
             head: dict[str, Any] = data["head"]
             source = head.get("repo")
             head_repository = str(source["full_name"]) if source else ""
@@ -70,7 +71,7 @@ class GitHubPullRequestHeads:
 
     def _is_protected(self, branch: str) -> bool:
         try:
-            return self._repository.get_branch(branch).protected
+            return self.repository.get_branch(branch).protected
         except github.GithubException as error:
             if error.status != 404:
                 raise
@@ -83,9 +84,9 @@ class GitHubPullRequestHeads:
         with `prefix` count: a pull request by somebody else may claim to be for the issue.
         """
         operation = (
-            f"look for an open pull request for {self._repository.full_name}#{trigger.subject}"
+            f"look for an open pull request for {self.repository.full_name}#{trigger.subject}"
         )
-        with self._access.wrap_errors(operation, "pull-requests: read"):
+        with self.access.wrap_errors(operation, "pull-requests: read"):
             pulls = self._open_pulls(trigger.subject or 0, prefix)
             if not pulls:
                 return None
@@ -109,8 +110,8 @@ class GitHubPullRequestHeads:
         matter.
         """
         if (issue, prefix) not in self._found:
-            branches = islice(branch_tips(self._repository, prefix), MAX_BRANCHES)
-            pulls = (open_pull_request_of(self._repository, branch) for branch in branches)
+            branches = islice(branch_tips(self.repository, prefix), MAX_BRANCHES)
+            pulls = (open_pull_request_of(self.repository, branch) for branch in branches)
             own = [pull for pull in pulls if pull and self._is_for(pull, issue)]
             self._found[issue, prefix] = own
         return self._found[issue, prefix]
@@ -122,7 +123,7 @@ class GitHubPullRequestHeads:
         has checked, decides.
         """
         run = parse_pull_request_marker(pull.body or "")
-        return is_by(pull, self._own_login) and (run is None or run[0] == issue)
+        return is_by(pull, self.own_login) and (run is None or run[0] == issue)
 
     def _pin(self, pull: GitHubPullRequest, trigger: Trigger) -> PinnedHead:
         since = searched_since(trigger)
@@ -130,7 +131,7 @@ class GitHubPullRequestHeads:
             return PinnedHead(
                 pull.head.sha, "it was opened after the request; its newest commit is used"
             )
-        return pin_head(self._repository, pull.raw_data, trigger)
+        return pin_head(self.repository, pull.raw_data, trigger)
 
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> Publication | None:
         """Return what an interrupted attempt of the run pushed to an existing pull request.
@@ -141,11 +142,11 @@ class GitHubPullRequestHeads:
         number = trigger.subject
         if trigger.command not in _PUSHING_COMMANDS or number is None:
             return None
-        operation = f"look for an earlier run's commit on {self._repository.full_name}#{number}"
+        operation = f"look for an earlier run's commit on {self.repository.full_name}#{number}"
         is_on_pull = trigger.is_pull_request and number == trigger.number
-        with self._access.wrap_errors(operation, "pull-requests: read"):
+        with self.access.wrap_errors(operation, "pull-requests: read"):
             pulls = (
-                [self._repository.get_pull(number)]
+                [self.repository.get_pull(number)]
                 if is_on_pull
                 else self._open_pulls(number, prefix)
             )
@@ -161,7 +162,7 @@ class GitHubPullRequestHeads:
         """Return the commit that the run pushed to the pull request, or None."""
         trailer = f"Resolver-Run: {run}"
         commits = Listing(pull.requester, Commit, f"{pull.url}/commits")
-        newest = self._repository.get_commit(pull.complete().head.sha)
+        newest = self.repository.get_commit(pull.complete().head.sha)
         for commit in chain([newest], islice(commits, MAX_COMMITS)):
             if trailer in commit.commit.message.splitlines() and self._is_own(pull, commit.sha):
                 return commit
@@ -177,10 +178,9 @@ class GitHubPullRequestHeads:
         source = full_pull.raw_data["head"].get("repo")
         if not source:
             return False
-        logins_by_commit = pushers(self._repository, str(source["full_name"]), full_pull.head.ref)
-        return (
-            not logins_by_commit or logins_by_commit.get(commit, "").casefold() == self._own_login
-        )
+        logins_by_commit = pushers(self.repository, str(source["full_name"]), full_pull.head.ref)
+        login = logins_by_commit.get(commit, "")
+        return not logins_by_commit or login.casefold() == self.own_login.casefold()
 
 
 def _make_publication(pull: GitHubPullRequest, commit: str, how: PublicationMethod) -> Publication:

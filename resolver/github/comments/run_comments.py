@@ -5,7 +5,8 @@ comments of runs that were killed are found and closed by a later run.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import github
@@ -80,6 +81,7 @@ def issue_number(trigger: Trigger, repository: str) -> int:
     return trigger.number
 
 
+@dataclass
 class RunComments:
     """Reads and writes the comments of runs in one repository.
 
@@ -87,24 +89,20 @@ class RunComments:
     issues, by number, whose comments were read just now. All methods raise ForgeError.
     """
 
-    def __init__(
-        self,
-        access: GitHubAccess,
-        repository: Repository,
-        own_login: str,
-        listed: Mapping[int, Sequence[IssueComment]] | None = None,
-    ) -> None:
-        self._access = access
-        self._repository = repository
-        self._name = repository.full_name
-        self._own_login = own_login
-        self._listed = dict(listed or {})
-        self._searched: dict[int, Sequence[IssueComment]] = {}
+    access: GitHubAccess
+    repository: Repository
+    own_login: str
+    listed: dict[int, Sequence[IssueComment]] = field(default_factory=dict)
+    _searched: dict[int, Sequence[IssueComment]] = field(default_factory=dict)
+
+    @property
+    def _name(self) -> str:
+        return self.repository.full_name
 
     def _own_comments(self, issue: Issue, number: int) -> Sequence[IssueComment]:
         """Return all of Resolver's own comments, newest first. A second call reads them again."""
-        listed = self._listed.pop(number, None)
-        return own_comments.own_comments(issue, self._own_login, None) if listed is None else listed
+        listed = self.listed.pop(number, None)
+        return own_comments.own_comments(issue, self.own_login, None) if listed is None else listed
 
     def write_report(self, report: Report, seconds: float | None = None) -> IssueComment:
         """Write the report into the run's comment, which is created if there is none.
@@ -116,10 +114,10 @@ class RunComments:
         is_refusal = report.ending is Ending.REFUSED
 
         def find() -> IssueComment | None:
-            run_comment = own_comments.comment_of_run(issue, self._own_login, trigger)
+            run_comment = own_comments.comment_of_run(issue, self.own_login, trigger)
             if not is_refusal or (run_comment and find_active_run(run_comment.body or "")):
                 return run_comment
-            return own_comments.refusal_of(issue, self._own_login, trigger.actor.login)
+            return own_comments.refusal_of(issue, self.own_login, trigger.actor.login)
 
         def attempt() -> IssueComment:
             if report.progress_comment_id is not None:
@@ -135,16 +133,16 @@ class RunComments:
                 comment.edit(body)
             return comment
 
-        return self._access.retry_until_success(operation, "issues: write", attempt, seconds)
+        return self.access.retry_until_success(operation, "issues: write", attempt, seconds)
 
     def write_progress(self, progress: RunProgress, comment_id: int | None) -> int | None:
         """See `ProgressWriter.write_progress`."""
         body, operation = progress_body(progress), self._describe_write(progress.trigger)
         number = issue_number(progress.trigger, self._name)
-        issue = self._repository.get_issue(number)
+        issue = self.repository.get_issue(number)
         listed: Sequence[IssueComment] = ()
         if comment_id is not None:
-            with self._access.wrap_errors(operation, "issues: write"):
+            with self.access.wrap_errors(operation, "issues: write"):
                 exists = _edit_unless_deleted(issue.get_comment(comment_id), body)
             return comment_id if exists else None
 
@@ -154,9 +152,9 @@ class RunComments:
             return own_comments.find_run_comment(listed, progress.trigger)
 
         comment = find_or_create.write_once(
-            self._access, operation, "issues: write", find, lambda: issue.create_comment(body)
+            self.access, operation, "issues: write", find, lambda: issue.create_comment(body)
         )
-        with self._access.wrap_errors(operation, "issues: write"):
+        with self.access.wrap_errors(operation, "issues: write"):
             if comment.body != body:
                 comment.edit(body)
         self._searched[number] = listed  # for `close_killed_runs`
@@ -218,16 +216,16 @@ class RunComments:
             request that the run opened, if it did.
         """
         closed = 0
-        issue = self._repository.get_issue(number)
+        issue = self.repository.get_issue(number)
         operation = f"look for runs that died on {self._name}#{number}"
-        with self._access.wrap_errors(operation, "issues: write"):
+        with self.access.wrap_errors(operation, "issues: write"):
             listed = self._searched.pop(number, None)
             for comment in self._own_comments(issue, number) if listed is None else listed:
                 active_run = find_active_run(comment.body or "")
                 if active_run is None or not is_killed(comment.body or "", active_run):
                     continue
                 final_text = self._final_comment_of_killed_run(trigger, active_run, mention)
-                page = f"{self._access.server_url.rstrip('/')}/{self._name}/actions/runs"
+                page = f"{self.access.server_url.rstrip('/')}/{self._name}/actions/runs"
                 died_text = killed_run_body(comment.body, active_run, mention, page)
                 comment.edit(final_text or died_text)
                 closed += 1
@@ -238,8 +236,8 @@ class RunComments:
 
         A run is active while it waits or works.
         """
-        with self._access.wrap_errors(self._describe_write(trigger), "issues: read"):
-            comment = own_comments.comment_of_run(self._issue(trigger), self._own_login, trigger)
+        with self.access.wrap_errors(self._describe_write(trigger), "issues: read"):
+            comment = own_comments.comment_of_run(self._issue(trigger), self.own_login, trigger)
             return find_active_run(comment.body or "") if comment else None
 
     def is_alive(self, active_run: ActiveRunMarker, now: datetime) -> bool:
@@ -255,11 +253,11 @@ class RunComments:
         id, attempt = f"{active_run.job}.".split(".")[:2]
         if not id:
             return True
-        path = f"{self._repository.url}/actions/runs/{id}"
+        path = f"{self.repository.url}/actions/runs/{id}"
         try:
-            with self._access.wrap_errors("look at a run of GitHub Actions", "actions: read"):
+            with self.access.wrap_errors("look at a run of GitHub Actions", "actions: read"):
                 try:
-                    _, run = self._repository.requester.requestJsonAndCheck("GET", path)
+                    _, run = self.repository.requester.requestJsonAndCheck("GET", path)
                 except github.GithubException as error:
                     if error.status != 404:
                         raise
@@ -276,8 +274,8 @@ class RunComments:
         """Return the final comment of a killed run, None unless it opened a pull request."""
         if trigger is None:
             return None
-        newest = find_or_create.newest_pulls(self._repository)
-        pull = find_or_create.pull_request_of_run(newest, self._own_login, trigger)
+        newest = find_or_create.newest_pulls(self.repository)
+        pull = find_or_create.pull_request_of_run(newest, self.own_login, trigger)
         if pull is None:
             return None
         report = Report(
@@ -289,7 +287,7 @@ class RunComments:
         return comment_text.comment_body(report)
 
     def _issue(self, trigger: Trigger) -> Issue:
-        return self._repository.get_issue(issue_number(trigger, self._name))
+        return self.repository.get_issue(issue_number(trigger, self._name))
 
     def _describe_write(self, trigger: Trigger) -> str:
         return f"comment on {self._name}#{trigger.number}"

@@ -11,6 +11,7 @@ https://docs.github.com/authentication/managing-commit-signature-verification/ab
 
 import base64
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
@@ -25,12 +26,12 @@ from resolver.models.repository import LocalCommit, NewEntry, PublishedCommit
 _PERMISSION = "contents: write"
 
 
+@dataclass(frozen=True)
 class SignedCommits:
     """Puts signed commits on branches of one repository. All methods raise ForgeError."""
 
-    def __init__(self, access: GitHubAccess, repository: Repository) -> None:
-        self._access = access
-        self._repository = repository
+    access: GitHubAccess
+    repository: Repository
 
     def put(
         self,
@@ -66,8 +67,8 @@ class SignedCommits:
 
     def _tip(self, branch: str) -> str | None:
         """Return the commit that the branch points to, None if it does not exist."""
-        with self._access.wrap_errors(f"look at {branch}", "contents: read"):
-            return branch_tips(self._repository, branch).get(branch)
+        with self.access.wrap_errors(f"look at {branch}", "contents: read"):
+            return branch_tips(self.repository, branch).get(branch)
 
     def _require_published(
         self, tip: str | None, commit: LocalCommit, branch: str
@@ -78,7 +79,7 @@ class SignedCommits:
         the tip is anything else.
         """
         if tip is not None:
-            with self._access.wrap_errors(f"read the commit {tip[:12]}", "contents: read"):
+            with self.access.wrap_errors(f"read the commit {tip[:12]}", "contents: read"):
                 found = self._request("GET", f"/git/commits/{tip}")
             parents = tuple(str(parent["sha"]) for parent in found["parents"])
             is_same = (found["tree"]["sha"], parents) == (commit.tree, commit.parents)
@@ -110,7 +111,7 @@ class SignedCommits:
                 raise
             return True
 
-        return self._access.retry_until_success(f"write {branch}", _PERMISSION, attempt)
+        return self.access.retry_until_success(f"write {branch}", _PERMISSION, attempt)
 
     def _create(self, path: str, body: dict[str, Any]) -> Any:
         """Create a git object.
@@ -118,13 +119,13 @@ class SignedCommits:
         This is safe to repeat after a failure that may hide a success: an unused object has no
         effect.
         """
-        return self._access.retry_until_success(
+        return self.access.retry_until_success(
             "create a signed commit", _PERMISSION, lambda: self._request("POST", path, body)
         )
 
     def _request(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
-        url = f"{self._repository.url}{path}"
-        _, answer = self._repository.requester.requestJsonAndCheck(method, url, input=body)
+        url = f"{self.repository.url}{path}"
+        _, answer = self.repository.requester.requestJsonAndCheck(method, url, input=body)
         return answer
 
 

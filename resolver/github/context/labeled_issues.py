@@ -121,28 +121,26 @@ class _State(ApiAnswer):
     edited_at: AwareDatetime | None = Field(alias="lastEditedAt", default=None)
 
 
+@dataclass(frozen=True)
 class LabeledIssues:
     """Reads the issues with one label. own_login: Resolver's."""
 
-    def __init__(
-        self, access: GitHubAccess, repository: Repository, label: str, own_login: str
-    ) -> None:
-        self._access = access
-        self._repository = repository
-        self._label = label
-        self._own_login = own_login.casefold()
+    access: GitHubAccess
+    repository: Repository
+    label: str
+    own_login: str
 
     def oldest_first(self) -> list[Issue]:
         """Return the open issues with the label, without pull requests. Raises ForgeError."""
-        query = {"state": "open", "sort": "created", "direction": "asc", "labels": self._label}
-        url = f"{self._repository.url}/issues"
-        with self._convert_errors(f"list the issues labeled {self._label}", "issues: read"):
+        query = {"state": "open", "sort": "created", "direction": "asc", "labels": self.label}
+        url = f"{self.repository.url}/issues"
+        with self._convert_errors(f"list the issues labeled {self.label}", "issues: read"):
             # PyGithub's objects would send another request for each row that is read.
-            pages = read_pages(self._repository.requester, url, query, MAX_ISSUES // PAGE_SIZE)
+            pages = read_pages(self.repository.requester, url, query, MAX_ISSUES // PAGE_SIZE)
             issues, invalid_count = read_rows(Issue, [row for page in pages for row in page])
         if invalid_count:
             logger.warning(
-                "%s issues of %s can't be read", invalid_count, self._repository.full_name
+                "%s issues of %s can't be read", invalid_count, self.repository.full_name
             )
         return [issue for issue in issues if issue.pull_request is None]
 
@@ -153,8 +151,8 @@ class LabeledIssues:
         ForgeError.
         """
         with self._convert_errors(f"read the events of #{issue.number}", "issues: read"):
-            full_name = self._repository.full_name
-            answer = query_repository(self._access, full_name, _STATE_QUERY, number=issue.number)
+            full_name = self.repository.full_name
+            answer = query_repository(self.access, full_name, _STATE_QUERY, number=issue.number)
             state = _State.model_validate(answer["issue"])
         about_label = [event for event in state.events if self._is_about_label(event)]
         if not about_label and len(state.events) == MAX_EVENTS:
@@ -190,26 +188,26 @@ class LabeledIssues:
         with self._convert_errors(
             f"look for an active run on #{first_trigger.number}", "issues: read"
         ):
-            issue = self._repository.get_issue(first_trigger.number or 0)
+            issue = self.repository.get_issue(first_trigger.number or 0)
             reactions = Listing(issue.requester, Reaction, f"{issue.url}/reactions")
             reaction_times = [
                 utc(reaction.created_at)
                 for reaction in islice(reactions, MAX_REACTIONS)
-                if reaction.content == SEEN and is_by(reaction, self._own_login)
+                if reaction.content == SEEN and is_by(reaction, self.own_login)
             ]
             started_at = max((at for at in reaction_times if at >= first_trigger.at), default=None)
             for trigger in triggers if started_at is not None else ():
-                comment = comment_of_run(issue, self._own_login, trigger)
+                comment = comment_of_run(issue, self.own_login, trigger)
                 if comment is not None:
                     active_run = find_active_run(comment.body or "")
                     return active_run.since if active_run else None
             return started_at
 
     def _is_about_label(self, event: _Event) -> bool:
-        return event.label is not None and event.label.name.casefold() == self._label.casefold()
+        return event.label is not None and event.label.name.casefold() == self.label.casefold()
 
     def _convert_errors(self, operation: str, permission: str) -> Any:
-        return self._access.wrap_errors(f"{operation} in {self._repository.full_name}", permission)
+        return self.access.wrap_errors(f"{operation} in {self.repository.full_name}", permission)
 
 
 MAX_WEBHOOK_DELAY = timedelta(seconds=1)
