@@ -13,7 +13,8 @@ from typing import Any, Final
 from resolver.errors import UsageError
 
 DEVCONTAINER: Final = "devcontainer"
-"""Value of the setting `image` for the image that the devcontainer names."""
+DOCKERFILE: Final = "dockerfile:"
+"""Special values of the setting `image`: `devcontainer`, and the prefix of `dockerfile:PATH`."""
 
 PREPARED_PREFIX: Final = "resolver-prepared"
 """Name prefix of the images that Resolver creates on an engine."""
@@ -37,13 +38,13 @@ _NEXT_STEP: Final = (
 def check_repository_image(value: Any, source: str) -> Any:
     """Return the setting `image` of a repository's settings file, validated.
 
-    `devcontainer` is returned unchanged, any other string is parsed as a registry reference. A
-    value of another type is returned unchanged too: the settings model refuses it. `source` names
-    the source of the value in the error.
+    `devcontainer` and `dockerfile:PATH` are returned unchanged, any other string is parsed as a
+    registry reference. A value of another type is returned unchanged too: the settings model
+    refuses it. `source` names the source of the value in the error.
 
     Raises UsageError.
     """
-    if not isinstance(value, str) or value == DEVCONTAINER:
+    if not isinstance(value, str) or value == DEVCONTAINER or value.startswith(DOCKERFILE):
         return value
     return parse_registry_reference(value, f"{source},")
 

@@ -85,10 +85,16 @@ class SandboxSettings(SettingGroup):
     )
     image: str = setting(
         "python:3.12-slim-bookworm",
-        "Image of the sandbox: any Linux image, or `devcontainer`. Set it to an "
+        "Image of the sandbox: any Linux image, `devcontainer` or `dockerfile:PATH`. Set it to an "
         "image that has your project's tools. A repository can name images of registries only.",
         repository=True,
         action_input=True,
+    )
+    build_images: bool = setting(
+        False,
+        "Build the sandbox image if `image` is `dockerfile:PATH`. A build runs "
+        "the repository's commands with the network of the engine.",
+        option=False,
     )
     setup: str | None = setting(
         None,

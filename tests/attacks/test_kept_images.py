@@ -10,6 +10,7 @@ import pytest
 from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.events.actions import CmdRun
 from resolver.runtime.environment.images import PREPARED_LABEL
+from tests.parts.image_registry import ImageRegistry
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
 
@@ -83,20 +84,36 @@ def kept(engine: docker.DockerClient) -> Iterator[str]:
 
 
 def test_another_repository_s_kept_image_can_t_be_named(
-    engine: docker.DockerClient, kept: str, command_line: CommandLine, tmp_path: Path
+    engine: docker.DockerClient,
+    kept: str,
+    registry: ImageRegistry,
+    command_line: CommandLine,
+    tmp_path: Path,
 ) -> None:
-    """A repository names another's kept image by name, id or prefix: refused, nothing is read."""
+    """A repository names another's kept image by name, id or prefix, also in a Dockerfile:
+    refused, nothing is read."""
     number = str(engine.images.get(kept).id)
+    command_line.environment["RESOLVER_BUILD_IMAGES"] = "true"
     short = next(number[7:end] for end in range(8, 30) if not number[7:end].isdecimal())
     names = [kept, f"docker.io/library/{kept}", f"localhost/{kept}", number, number[7:]]
+    base = f"FROM {registry.name}\n"
     refused = [
         *({".github/resolver.yml": f"image: {json.dumps(name)}\n"} for name in names),
         *({".devcontainer.json": json.dumps({"image": name})} for name in names),
     ]
-    # What reads like the beginning of an id is asked of a registry, and never of the engine.
-    unavailable = [{".github/resolver.yml": f'image: "{short}"\n'}]
+    # The names of a Dockerfile, and what reads like the beginning of an id, are asked of a
+    # registry, and never of the engine.
+    unavailable = [
+        *({"Dockerfile": f"FROM {name}\n"} for name in (kept, number, short)),
+        {"Dockerfile": f"ARG X={short}\nFROM $X\n"},
+        *({"Dockerfile": f"{base}COPY --fr\\om={n} /source /\n"} for n in (kept, short)),
+        {"Dockerfile": f"{base}RUN --mount=type=bind,from={kept},target=/k cat /k/source\n"},
+        {"Dockerfile": f"{base}RUN <<E\nE\nCOPY --from={short} /source /\n"},
+        {".github/resolver.yml": f'image: "{short}"\n'},
+    ]
     for place, files in enumerate((*refused, *unavailable)):
-        described = {"run.sh": "x\n", ".github/resolver.yml": "image: devcontainer\n", **files}
+        image = "devcontainer" if ".devcontainer.json" in files else "dockerfile:Dockerfile"
+        described = {"run.sh": "x\n", ".github/resolver.yml": f"image: {image}\n", **files}
         done = command_line.call_resolve(
             make_checkout(tmp_path / f"{place}", described), "--runtime", "docker"
         )
@@ -104,3 +121,27 @@ def test_another_repository_s_kept_image_can_t_be_named(
         assert SECRET.encode() not in done.everything
         assert done.outcome["next_step"]
     assert command_line.endpoint.requests == []
+
+
+@pytest.mark.usefixtures("own_images")
+def test_a_base_image_can_t_copy_from_a_kept_one(
+    engine: docker.DockerClient,
+    kept: str,
+    registry: ImageRegistry,
+    command_line: CommandLine,
+    tmp_path: Path,
+) -> None:
+    """A base image copies from a kept image by an ONBUILD instruction: refused."""
+    command_line.environment["RESOLVER_BUILD_IMAGES"] = "true"
+    base = engine.containers.create("resolver-test/busybox:latest", ["true"])
+    try:
+        made = base.commit(changes=[f"ONBUILD COPY --from={kept} /source /"])
+    finally:
+        base.remove()
+    name = registry.publish(str(made.id), "onbuild")
+    files = {"run.sh": "x\n", ".github/resolver.yml": "image: dockerfile:Dockerfile\n"}
+    files["Dockerfile"] = f"FROM {name}\n"
+    done = command_line.call_resolve(make_checkout(tmp_path / "one", files), "--runtime", "docker")
+    assert done.exit_code == 1, done.stderr
+    assert "could not be built" in done.stderr
+    assert SECRET.encode() not in done.everything

@@ -78,6 +78,11 @@ def test_without_a_set_up_installed_dependencies_do_not_fit_the_change() -> None
 
 
 def test_no_image_is_made_from_what_a_change_says() -> None:
+    built, setting = Environment("built", PREPARED.plan), "dockerfile:Dockerfile"
+    for changed in ({"Dockerfile": "FROM python:3.13\n"}, {"requirements.txt": "a==2\n"}):
+        expected = UnpreparedEnvironment(paths=tuple(changed), cause="image")
+        assert choose(changed, built, setting) == expected
+    # A Dockerfile that the sandbox is not made from alters nothing.
     assert choose({"Dockerfile": "FROM scratch\n"}) == TreeEnvironment(PREPARED)
     container = {**BASE, ".devcontainer.json": '{"image": "python:3.12"}'}
     other = {".devcontainer.json": '{"image": "evil:1"}'}

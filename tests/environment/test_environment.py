@@ -13,6 +13,7 @@ import pytest
 
 from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.config.settings import load_settings
+from resolver.errors import UsageError
 from resolver.git.workspace import Workspace
 from resolver.runs.wiring.sandbox import RunHost, open_environment
 from resolver.runtime.environment.environment import (
@@ -28,6 +29,7 @@ from resolver.runtime.environment.images import (
     remove_older_environments,
 )
 from resolver.runtime.environment.plan import SetupPlan
+from tests.parts.image_registry import ImageRegistry
 from tests.parts.runs import git, make_checkout
 
 pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("images")]
@@ -165,3 +167,29 @@ def test_the_tree_is_the_one_that_the_setup_is_run_in_not_the_default_branch_s(
     on_branch = replace(workspace, base=first, default=workspace.base)
     assert key(on_branch) not in {None, key(workspace)}
     assert shelf.names == []
+
+
+def test_an_image_is_built_from_the_commit_only_with_the_operators_permission(
+    engine: docker.DockerClient, registry: ImageRegistry, tmp_path: Path
+) -> None:
+    text = f"FROM {registry.name}\nCOPY . /in\nRUN cat /in/word >/told\n"
+    checkout = make_checkout(tmp_path / "checkout", {"Dockerfile": text, "word": "told\n"})
+    workspace = Workspace.clone(str(checkout), tmp_path / "clone.git")
+    host = RunHost(os.environ, tmp_path)
+
+    def build(**options: object) -> str:
+        settings = load_settings({"image": "dockerfile:Dockerfile", **options}, {})
+        return open_environment(settings, "docker", workspace, host).image
+
+    with pytest.raises(UsageError, match="building is not allowed"):
+        build()
+    with pytest.raises(UsageError, match="not in the repository"):
+        build(image="dockerfile:ci/Dockerfile", build_images=True)
+    found = build(build_images=True)
+    try:
+        assert build(build_images=True) == found
+        command = ["/bin/cat", "/told"]
+        shown = engine.containers.run(found, command, network_mode="none", remove=True)
+        assert shown == b"told\n"
+    finally:
+        engine.images.remove(engine.images.get(found).tags[0], force=True)

@@ -87,7 +87,7 @@ def test_the_operator_may_name_an_image_that_only_the_engine_has(image: str) -> 
 def test_a_repository_s_setting_is_explicit_and_what_it_describes_is_left_alone() -> None:
     text = b"image: cafe\n"
     assert load_settings({}, {}, repository_settings(text)).image == "cafe:latest"
-    for described in ("devcontainer", 3, None):
+    for described in ("devcontainer", "dockerfile:ci/Dockerfile", 3, None):
         assert check_repository_image(described, "here") == described
 
 

@@ -12,7 +12,11 @@ from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
 
+from docker import DockerClient
+
+from resolver.config.image_reference import DOCKERFILE
 from resolver.config.settings import Settings
+from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import UsageError
 from resolver.events.stream import Clock, utc_now
 from resolver.git.git import Credential
@@ -23,7 +27,7 @@ from resolver.runtime.docker import DockerMachine
 from resolver.runtime.egress import EgressPolicy, system_resolve
 from resolver.runtime.engine import connect_engine, engine_answers, remove_leftovers
 from resolver.runtime.environment.environment import Environment, find_environment
-from resolver.runtime.environment.images import requested_image
+from resolver.runtime.environment.images import build_image, requested_image
 from resolver.runtime.environment.plan import find_setup
 from resolver.runtime.environment.survey import find_standard_setup
 from resolver.runtime.local import LocalMachine
@@ -33,6 +37,9 @@ from resolver.security.redaction import IssuedTokens, Redactor
 
 COMMAND_SECONDS = 120.0
 """Seconds that a command may take unless the agent asks for more."""
+
+BUILD_SECONDS = 3600
+"""Seconds that a call to the engine may take which builds an image."""
 
 MAX_EGRESS_BYTES = 1_000_000_000
 """Maximum number of bytes of all connections of a run, both ways."""
@@ -210,14 +217,42 @@ def open_environment(
         return Environment("", plan, suggested=None if plan else suggested)
     if standard and not standard.missing:
         plan = plan or standard.plan
-    image = requested_image(settings.image, trusted.read)
-    if plan is None:
-        return Environment(image, suggested=suggested)
-    if not keep or workspace.is_unmerged:
-        return Environment(image, plan)
-    with closing(connect_engine(engine_environment(settings, host.environment))) as client:
+    is_built, keeps = settings.image.startswith(DOCKERFILE), keep and not workspace.is_unmerged
+    image = "" if is_built else requested_image(settings.image, trusted.read)
+    if not is_built and (plan is None or not keeps):
+        return Environment(image, plan, suggested=None if plan else suggested)
+    engine = connect_engine(engine_environment(settings, host.environment), BUILD_SECONDS)
+    with closing(engine) as client:
+        if is_built:
+            image = _build_image(client, settings, trusted)
+        if plan is None or not keeps:
+            return Environment(image, plan, suggested=None if plan else suggested)
         tree = workspace.tree(workspace.base)
         return find_environment(client, image, plan, workspace.identity, tree)
+
+
+def _build_image(client: DockerClient, settings: Settings, trusted: Workspace) -> str:
+    """Return the id of the image that is built from the trusted commit, if the operator allows it.
+
+    Raises UsageError and SandboxError.
+    """
+    dockerfile = settings.image.removeprefix(DOCKERFILE)
+    if trusted.read(dockerfile) is None:
+        raise UsageError(
+            f"the setting image names {dockerfile!r}, which is not in the repository",
+            "correct the path: it starts at the repository's root",
+        )
+    if not settings.build_images:
+        raise UsageError(
+            f"the image is to be built from {dockerfile}, and building is not allowed",
+            "a build runs the repository's own commands with the engine's network: "
+            "allow it with `RESOLVER_BUILD_IMAGES=true`, or name an image",
+        )
+    with temporary_directory() as folder:
+        tar = folder / "context.tar"
+        trusted.git.run("archive", "--format=tar", f"--output={tar}", trusted.base)
+        with tar.open("rb") as context:
+            return build_image(client, dockerfile, trusted.identity, context)
 
 
 def _is_reachable(settings: Settings, host: str) -> bool:

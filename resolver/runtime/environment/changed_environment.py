@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from resolver.config.image_reference import DEVCONTAINER
+from resolver.config.image_reference import DEVCONTAINER, DOCKERFILE
 from resolver.errors import ResolverError
 from resolver.models.verification import UnpreparedEnvironment
 from resolver.runtime.environment.dependencies import dependency_kind
@@ -65,11 +65,12 @@ def environment_of_change(
     kinds = {path: dependency_kind(path, before, after) for path in changed}
     installed = {path for path, kind in kinds.items() if kind == "installed"} | altered_setup
     resolved = {path for path, kind in kinds.items() if kind == "resolved"}
-    altered_image = set[str]()
+    is_built = bool(environment.image) and image.startswith(DOCKERFILE)
+    altered_image = {path for path in changed if is_built and image == f"{DOCKERFILE}{path}"}
     if environment.image and image == DEVCONTAINER and not _has_same_image(image, before, after):
-        altered_image = set(FILES).intersection(changed)
+        altered_image |= set(FILES).intersection(changed)
     paths = tuple(sorted({*installed, *resolved, *altered_image}))
-    if altered_image:
+    if altered_image or (installed and is_built):
         return UnpreparedEnvironment(paths=paths, cause="image")
     if installed and plan is None:
         return UnpreparedEnvironment(paths=paths, cause="no_setup")

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import BinaryIO, Final
 
 import docker
 from docker import DockerClient
@@ -12,6 +12,7 @@ from docker.models.images import Image
 
 from resolver.config.image_reference import (
     DEVCONTAINER,
+    DOCKERFILE,
     PREPARED_PREFIX,
     parse_registry_reference,
 )
@@ -45,9 +46,38 @@ def requested_image(setting: str, read: Read) -> str:
             return parse_registry_reference(devcontainer.image, f"{devcontainer.path}, image,")
         raise UsageError(
             f"{devcontainer.path} names no image",
-            "add `image`, or set image to the name of one that you have built and pushed",
+            f"add `image`, or set image to `{DOCKERFILE}PATH` to build one",
+        )
+    if setting.startswith(DOCKERFILE):
+        raise UsageError(
+            f"the image is built from {setting.removeprefix(DOCKERFILE)}, and it needs a name here",
+            "build the image, push it to a registry, and name it with --image",
         )
     return setting
+
+
+def build_image(client: DockerClient, dockerfile: str, repository: str, context: BinaryIO) -> str:
+    """Build an image with the engine, and return its id.
+
+    One engine may hold images of other repositories, so every image that the Dockerfile names is
+    taken from a registry (`pull`): the engine looks no name up among its own images. It keeps the
+    steps that have not changed since the last build.
+    repository: distinguishes it from all other repositories that use the engine.
+    context: a tar with the Dockerfile at the path `dockerfile`.
+    Raises SandboxError.
+    """
+    with engine_errors(f"{dockerfile} could not be built", "build it manually to see why"):
+        image, _ = client.images.build(
+            fileobj=context,
+            custom_context=True,
+            dockerfile=dockerfile,
+            tag=f"{PREPARED_PREFIX}:built-{derive_key(repository)}",
+            pull=True,
+            rm=True,
+            forcerm=True,
+            use_config_proxy=False,  # the proxy's URL may hold a password of this host
+        )
+    return str(image.id)
 
 
 def find_kept_image(client: DockerClient, name: str, label: str, key: str) -> str | None:
