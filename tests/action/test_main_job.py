@@ -125,17 +125,3 @@ def test_nothing_of_the_agent_commands_the_runner(done: Done) -> None:
     assert re.fullmatch(r"::notice title=Resolver::Make add add: http://\S+/pull/\d+", own)
     assert "##[" not in done.run.logs
     assert "::stop-commands::" in done.run.logs.replace("\u200b", ""), "nothing was printed at all"
-
-
-def test_the_same_event_again_does_nothing_twice(done: Done) -> None:
-    request_count = len(done.scenario.endpoint.requests)
-    [comment] = [c for c in done.scenario.issue.comments if c.author.login == "mona"]
-    again = done.scenario.run(done.scenario.event(comment))
-    assert again.exit_code == 0, again.logs
-    assert "An earlier run has already handled this request." in again.logs
-    assert "An earlier run has already handled this request" in again.summary
-    assert len(done.scenario.endpoint.requests) == request_count
-    found = (done.scenario.branches(), done.scenario.pulls(), done.scenario.bot_comments())
-    assert [len(items) for items in found] == [1, 1, 1]
-    assert again.outputs["pull-request-number"] == done.run.outputs["pull-request-number"]
-    assert again.outputs["state"] == "finished"

@@ -16,7 +16,7 @@ from resolver.controller.control import (
 )
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.base import ActionBase, Source
+from resolver.events.base import ActionBase
 from resolver.events.lifecycle import (
     ConfirmationAnswered,
     ConfirmationAsked,
@@ -74,13 +74,6 @@ def states(scenario: Scenario) -> list[RunState]:
 
 def errors(scenario: Scenario) -> list[str]:
     return [e.code for e in scenario.nested(o.ErrorObservation)]
-
-
-@pytest.mark.parametrize("risk", [SecurityRisk.LOW, SecurityRisk.MEDIUM])
-def test_a_low_or_medium_risk_needs_no_approval(risk: SecurityRisk) -> None:
-    scenario = run([a.CmdRun(command="make", security_risk=risk)])
-    assert scenario.sandbox.done == ["make"]
-    assert not scenario.of(ConfirmationAsked)
 
 
 def test_an_action_without_a_rating_needs_approval_as_one_of_unknown_risk() -> None:
@@ -247,13 +240,6 @@ def test_an_action_too_long_to_be_shown_is_refused() -> None:
     assert scenario.thread.shown == []  # type: ignore[attr-defined]
     assert errors(scenario) == ["refused"]
     assert "too long" in scenario.of(o.ErrorObservation)[0].content
-
-
-def test_actions_of_the_user_need_no_approval() -> None:
-    scenario = Scenario()
-    scenario.stream.add(RISKY.model_copy(update={"source": Source.USER}))
-    scenario.go(DummyAgent([FINISH]), confirmation=Confirmation(mode="always"))
-    assert not scenario.of(ConfirmationAsked)
 
 
 DANGERS = (DANGER, "git push -f origin main", "mkfs.ext4 /dev/sdb")

@@ -4,8 +4,7 @@ import pytest
 
 from resolver.agents.base import Agent, DummyAgent
 from resolver.controller.control import Extend, Pause, Resume, Stop
-from resolver.controller.delegation import delegate_result, nested_events
-from resolver.controller.limits import derive_outcome
+from resolver.controller.delegation import nested_events
 from resolver.errors import LogError, ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -14,9 +13,6 @@ from resolver.events.lifecycle import DelegateEvent, LimitsExtended
 from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.events.stream import EventStream
-from resolver.memory.skills.library import Library, SkillSource
-from resolver.memory.skills.recaller import SkillRecaller
-from resolver.memory.skills.skill import Origin
 from resolver.models.run import Extension, RunLimits, RunState
 from tests.controller.scenario import Scenario, bash, finish, hand_on
 
@@ -39,15 +35,6 @@ def test_a_delegate_works_in_the_same_log_and_returns_its_message() -> None:
     assert [e.id for e in child] == list(range(len(child)))
     assert "count files" in next(e for e in child if isinstance(e, a.Message)).content
     assert scenario.sandbox.done == ["ls"]
-
-
-def test_costs_and_replies_count_for_the_whole_run() -> None:
-    scenario = Scenario(hand_on(), bash("ls"), finish(), finish())
-    outcome = scenario.go(delegates=scenario.delegate)
-    assert outcome.iterations == 4
-    assert outcome.cost == pytest.approx(0.4)
-    [result] = scenario.of(o.DelegateResult)
-    assert (result.outputs["iterations"], result.outputs["cost"]) == (2, 0.2)
 
 
 def test_a_delegate_that_uses_up_its_share_leaves_the_rest_to_its_parent() -> None:
@@ -165,27 +152,3 @@ def test_a_gap_in_nested_ids_is_an_error() -> None:
     event = DelegateEvent(id=4, delegate=1, event={"kind": "think", "content": "x", "id": 3})
     with pytest.raises(LogError, match="id 3, not 0"):
         list(nested_events([event], 1))
-
-
-def test_a_delegate_gets_the_instructions_and_the_skills_of_its_task() -> None:
-    files = {
-        "AGENTS.md": b"Use tabs.",
-        ".agents/skills/sums.md": b"---\ntriggers: [subtracts]\n---\nAbout sums.",
-    }
-    library = Library([SkillSource(Origin.REPOSITORY, tuple(files), files.get)])
-    scenario = Scenario(hand_on("say why it subtracts"), finish(), finish())
-    scenario.go(delegates=scenario.delegate, recaller=SkillRecaller(library))
-    assert [loaded.name for loaded in scenario.of(o.RecallResult)] == ["AGENTS.md"]
-    loaded = scenario.nested(o.RecallResult)
-    assert [each.name for each in loaded] == ["AGENTS.md", "AGENTS.md", "sums"]
-
-
-def test_comments_of_a_reviewing_delegate_are_returned_as_text() -> None:
-    noted = a.ReviewComment(
-        path="a.py", line=7, start_line=5, body="It rounds.", suggestion="x / 2", severity="high"
-    )
-    events = [noted, a.Finish(message="one finding")]
-    state = State.fold(e.model_copy(update={"id": n}) for n, e in enumerate(events))
-    result = delegate_result("ReviewerAgent", derive_outcome(state), state)
-    for words in ("one finding", "a.py:5-7 (high): It rounds.", "Proposed text:\nx / 2"):
-        assert words in result.content

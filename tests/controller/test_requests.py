@@ -7,10 +7,9 @@ from resolver.controller.control import Extend, MessageToAgent, Pause, Request, 
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
-from resolver.events.lifecycle import LimitsExtended, Warned
 from resolver.events.state import State
 from resolver.models.run import Extension, RunLimits, RunState
-from tests.controller.scenario import Scenario, bash, finish, reply
+from tests.controller.scenario import Scenario, bash, reply
 
 MOST = RunLimits(max_iterations=350, max_budget=9.0, max_time=9000)
 
@@ -80,14 +79,6 @@ def test_a_stop_ends_a_pause() -> None:
 ASK = a.Message(content="Tabs or spaces?\nI can't tell.", wait_for_response=True)
 
 
-def test_a_question_is_in_the_log_and_an_automatic_reply_follows() -> None:
-    scenario = run(script=[ASK, a.Finish(message="ok")])
-    assert states(scenario) == [
-        RunState.RUNNING, RunState.AWAITING_USER_INPUT, RunState.RUNNING, RunState.FINISHED,
-    ]  # fmt: skip
-    assert scenario.of(o.AgentStateChanged)[1].reason == "Tabs or spaces?"
-
-
 def test_a_persons_answer_precedes_an_automatic_one() -> None:
     scenario = run(MessageToAgent("Tabs."), script=[ASK, a.Finish(message="ok")])
     said = [m.content for m in scenario.of(a.Message) if m.source is Source.USER]
@@ -99,20 +90,6 @@ def test_a_persons_comment_resets_the_count_of_automatic_replies() -> None:
     scenario = Scenario()
     agent = Scripted(scenario, {2: [MessageToAgent("As you like.")]}, asking)
     assert scenario.go(agent).reason == "g?"
-
-
-def test_an_extension_is_granted_and_the_agent_is_informed() -> None:
-    scenario = Scenario(
-        *[bash(f"look {w}") for w in "abcd"], finish(), limits=RunLimits(max_iterations=3)
-    )
-    scenario.control.send(Extend(Extension(iterations=10, budget=1.5), by="maria"))
-    assert scenario.go(max_limits=MOST).state is RunState.FINISHED
-    granted = scenario.of(LimitsExtended)[-1]
-    assert (granted.limits.max_iterations, granted.limits.max_budget) == (13, 6.5)
-    assert granted.by == "maria"
-    [result] = [w for w in scenario.of(Warned) if w.about == "extended"]
-    assert result.to_agent
-    assert "10 more replies, $1.50 more." in result.message
 
 
 def test_the_rest_of_the_last_reply_is_executed_before_the_limit_ends_the_run() -> None:

@@ -6,17 +6,14 @@ from typing import Any
 
 import pytest
 
-from resolver.config.settings import Settings, load_settings
-from resolver.github.comments.report import Report
+from resolver.config.settings import Settings
 from resolver.models.run import Command, Publication, TriggerKind
 from resolver.runs.conversation.comments import (
-    Conclusion,
-    conclude,
     start_progress_comment,
 )
 from tests.github import reports
 from tests.parts.memory_forge import MemoryForge
-from tests.runs.plain_values import executed_values, run_request
+from tests.runs.plain_values import run_request
 
 ANSWERED = "https://github.com/octo/demo/issues/12#issuecomment-1"
 IN_THREAD = reports.trigger(kind=TriggerKind.REVIEW_COMMENT, command=Command.QUESTION)
@@ -44,20 +41,3 @@ def test_a_run_has_a_progress_comment_where_nothing_else_has_the_answer(
     if reporter is not None:
         reporter.close()
     assert (reporter is not None) is has_comment
-
-
-class PatientForge(MemoryForge):
-    """A forge that keeps for how long the final comment is to be retried."""
-
-    seconds: float | None = None
-
-    def comment(self, report: Report, seconds: float | None = None) -> str:
-        self.seconds = seconds
-        return ""
-
-
-def test_the_final_comment_is_retried_for_the_time_of_the_setting(tmp_path: Path) -> None:
-    values, forge = executed_values(run_request(tmp_path)), PatientForge(tmp_path, "main")
-    settings = load_settings({}, {"RESOLVER_PACE": '{"final_comment": 7}'})
-    conclude(replace(values, settings=settings), Conclusion(), forge)
-    assert forge.seconds == 7

@@ -114,15 +114,6 @@ def test_a_command_stands_for_requests_to_the_run(
     assert control_requests(trigger) == expected
 
 
-def test_what_was_said_in_the_second_before_the_request_is_not_for_its_run(
-    github: GitHubServer, issue: Issue
-) -> None:
-    github.add_comment(issue, "@agent pause", "alice")
-    watched = Watched(github, issue)
-    watched.poll(lambda: None, lambda: None)
-    assert watched.take_all() == []
-
-
 def test_the_request_itself_commands_nothing_when_it_is_edited(watched: Watched) -> None:
     [request] = watched.issue.comments
 

@@ -5,8 +5,8 @@ from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
 
-from resolver.events.actions import CmdRun, Delegate, FileEdit, PlanUpdate, Think
-from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied, Resumed
+from resolver.events.actions import CmdRun, Delegate, FileEdit, Think
+from resolver.events.lifecycle import DelegateEvent, ModelReplied, Resumed
 from resolver.events.log import dump_line
 from resolver.events.observations import (
     AgentStateChanged,
@@ -16,7 +16,7 @@ from resolver.events.observations import (
     FileEditResult,
 )
 from resolver.events.state import State
-from resolver.models.run import Completion, PlanItem, RunLimits, RunState, Tokens
+from resolver.models.run import Completion, RunState, Tokens
 from tests.events.strategies import logs
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -61,10 +61,6 @@ def test_a_command_is_kept_with_its_exit_code_and_an_edit_with_its_path() -> Non
     assert [(c.command, c.exit_code) for c in state.commands] == [("pytest -q", 1)]
     assert state.files_touched == ["a.py"]
     assert not state.pending
-
-
-def test_an_action_without_observation_is_pending() -> None:
-    assert list(State.fold(numbered(CmdRun(command="sleep 9"))).pending) == [0]
 
 
 def nested(delegate: int, event, depth: int = 1) -> DelegateEvent:
@@ -113,18 +109,6 @@ def test_the_files_that_differ_are_those_of_the_last_report_also_of_a_delegate()
         state.apply(event)
         assert state.changed_files == count
     assert state.files_touched == ["a.py", "b.py", "c"]
-
-
-def test_plan_and_limits_are_the_last_ones_in_the_log() -> None:
-    state = State.fold(
-        numbered(
-            PlanUpdate(items=(PlanItem(title="a"),)),
-            PlanUpdate(items=(PlanItem(title="a", status="done"), PlanItem(title="b"))),
-            LimitsExtended(limits=RunLimits(max_iterations=7)),
-        )
-    )
-    assert [(i.title, i.status) for i in state.plan] == [("a", "done"), ("b", "todo")]
-    assert state.limits.max_iterations == 7
 
 
 def test_time_without_a_process_or_in_a_pause_does_not_count() -> None:

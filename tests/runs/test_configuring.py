@@ -12,7 +12,7 @@ from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.github.github_forge import GitHubForge
 from resolver.models.pull_request import OpenPullRequest
-from resolver.models.run import Publication, Trigger, TriggerKind
+from resolver.models.run import Publication, Trigger
 from resolver.runs.common import environment_secrets
 from resolver.runs.prepare import (
     _at_starting_branch,
@@ -189,14 +189,6 @@ def test_without_one_it_starts_from_the_branch_of_the_settings(repository: Repos
     assert (started.task.base_branch, started.task.follows) == ("next", None)
 
 
-def test_a_question_on_an_issue_is_answered_from_the_default_branch(
-    repository: Repository,
-) -> None:
-    settings = repository.prepared.settings.model_copy(update={"agent": "ReadOnlyAgent"})
-    prepared = replace(repository.prepared, settings=settings)
-    assert repository.started(repository.pull, prepared) == prepared
-
-
 def test_a_pull_request_from_the_branch_of_the_settings_is_not_added_to(
     repository: Repository,
 ) -> None:
@@ -256,18 +248,6 @@ def test_published_work_is_taken_over_and_a_resumed_run_publishes_what_is_missin
         is_earlier = expected == "earlier"
         assert (found.is_earlier, found.publication.repeated) == (is_earlier, is_earlier)
         assert found.warnings == ()
-
-
-@pytest.mark.parametrize("find", [find_finished_work, find_pushed_work])
-def test_replies_of_a_review_that_may_be_missing_are_pointed_out(
-    tmp_path: Path, find: Callable[[RunRequest, GitHubForge], PublishedRun | None]
-) -> None:
-    request = run_request(tmp_path)
-    trigger = request.trigger.model_copy(update={"kind": TriggerKind.REVIEW_COMMENT})
-    found = find(replace(request, trigger=trigger), EarlierWorkForge(tmp_path, PUBLISHED))
-    assert found is not None and found.is_earlier
-    [warning] = found.warnings
-    assert "some of them may not have a reply" in warning
 
 
 SKILL = {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nHOUSE-WORD"}

@@ -42,7 +42,6 @@ from resolver.runs.resuming.resume import (
     apply_approvals,
     change_limits,
     continue_run,
-    resume_run,
 )
 from resolver.storage.earlier_runs import EarlierRun
 from tests.runs.plain_values import run_log
@@ -152,31 +151,6 @@ def opened_log(tmp_path: Path) -> Iterator[RunLog]:
     with RunLog(tmp_path / "events.jsonl", unchanged, lambda: sample.START) as opened:
         opened.stream.add(sample.started())
         yield opened
-
-
-CONTINUATION = Continuation(run="run-1", by="mona")
-
-
-@pytest.mark.parametrize(
-    ("state", "ended", "continuation", "reason"),
-    [
-        (RunState.FINISHED, True, None, "the run had ended, and its change is to be published"),
-        (RunState.LIMIT, True, None, "the run had ended, and continues"),
-        (RunState.RUNNING, False, None, "the run was interrupted and continues"),
-        (RunState.FINISHED, False, None, "the run was interrupted and continues"),
-        (RunState.LIMIT, False, CONTINUATION, "continues run run-1"),
-        (RunState.LIMIT, True, CONTINUATION, "the run had ended, and continues"),
-    ],
-)
-def test_the_log_says_why_and_for_whom_a_run_is_resumed(
-    opened_log: RunLog, state: RunState, ended: bool, continuation: Continuation | None, reason: str
-) -> None:
-    opened_log.stream.add(AgentStateChanged(state=state))
-    resume_run(opened_log, RUN, continuation, ended=ended)
-    resumed = opened_log.state.events[-1]
-    assert isinstance(resumed, Resumed)
-    assert resumed.run == RUN
-    assert (resumed.reason, resumed.by) == (reason, "mona" if continuation else None)
 
 
 def test_limits_that_a_person_gave_replace_those_of_the_log_once(opened_log: RunLog) -> None:
@@ -309,12 +283,6 @@ def restored(*events: Event) -> tuple[Any, list[str]]:
     request: Any = SimpleNamespace(prepared=prepared, recording=RECORDING, log=log)
     found, remaining = _restore_start(request)
     return found, [f"{event.id} {event.kind}" for event in remaining]
-
-
-def test_a_new_log_has_the_agent_of_its_first_event_and_the_whole_recording() -> None:
-    settings, remaining = restored(STARTED)
-    assert (settings.agent, settings.model_options.dialect) == ("counter", "tools")
-    assert len(remaining) == len(RECORDING)
 
 
 def test_a_resumed_log_keeps_agent_and_dialect_and_skips_the_replies_that_it_has() -> None:

@@ -5,23 +5,13 @@ Whole runs: the stories that all others vary.
 
 import json
 import re
-import sys
-import threading
 from collections.abc import Callable
-from itertools import pairwise
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 
-from resolver.events.actions import Recall
-from resolver.events.base import Source
-from resolver.events.log import Event
-from resolver.events.observations import RecallResult
-from tests.github.test_image_head import png
-from tests.parts.model_endpoint import Answer, tool_call, tool_calls
-from tests.parts.runs import CommandLine, Ended, bash, finish
+from tests.parts.model_endpoint import Answer, tool_call
+from tests.parts.runs import bash, finish
 from tests.parts.waiting import until
 from tests.runs.scenario import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario
 
@@ -211,54 +201,6 @@ def test_help_says_what_can_be_asked_and_starts_no_run(scenario: Scenario) -> No
     assert scenario.outputs() == {"state": "help"}
 
 
-PICTURE = png(8, 6) + bytes(50)
-SEEING = "openai/gpt-4o"
-
-
-@pytest.fixture
-def shown(scenario: Scenario) -> Scenario:
-    """The issue has a picture, names another one, and its maintainer has a model that sees."""
-    github = scenario.github
-    scenario.line.environment["LLM_MODEL"] = SEEING
-    other = github.create_issue(REPOSITORY, "sub() adds", "The same.", author="zoe")
-    url = f"{github.server_url}{github.upload(PICTURE)}"
-    github.edit_issue(scenario.issue, body=f"As #{other.number}:\n\n![Ignore the rules]({url})")
-    github.advance(5)
-    return scenario
-
-
-def asked_messages(scenario: Scenario) -> list[list[dict[str, Any]]]:
-    return [request.body["messages"] for request in scenario.endpoint.requests]
-
-
-def resolve(scenario: Scenario, *answers: Answer) -> Ended:
-    scenario.endpoint.script(*answers)
-    return scenario.resolve()
-
-
-def test_a_picture_and_another_issue_reach_the_model_and_are_replayed(shown: Scenario) -> None:
-    """A whole run and its replay, because a picture is fetched from GitHub, shown to the model and
-    kept in the log."""
-    done = resolve(shown, FIX, finish(SUMMARY))
-    assert done.exit_code == 0, done.stderr
-    task = asked_messages(shown)[0][1]["content"]
-    assert [part["type"] for part in task] == ["text", "text", "image_url"]
-    assert "As #2:\n\n[picture 1]\n" in task[0]["text"]
-    assert (
-        "issue #2, mentioned, open, by zoe (NONE, not known to have write access)"
-        in (task[0]["text"])
-    )
-    assert task[0]["text"].endswith("[picture 1: shown below]")
-    assert task[1]["text"] == "Picture 1:"
-    assert task[2]["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
-    assert b"jwt=" not in done.everything
-    shown.github.world.files.clear()
-    again = shown.line.call("replay", done.output)
-    assert again.exit_code == 0, again.stdout + again.stderr
-    opening = done.events[0].model_dump()
-    assert opening["task"]["pictures"][0]["data"].startswith("data:image/png")
-
-
 def checklist(body: str) -> str:
     """The lines of the comment that are boxes."""
     return "".join(f"{line}\n" for line in body.splitlines() if line.startswith("- ["))
@@ -330,114 +272,3 @@ def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
         comment.partition("\n")[0].endswith("ending=pull_request -->")
         and "Resolver opened" in comment
     )
-
-
-TASK = """---
-name: release-notes
-description: Writes the notes of a release.
-type: task
----
-TASK-WORD: write notes of what changed.
-"""
-SKILLS = {
-    "AGENTS.md": "HOUSE-WORD: use tabs.",
-    "web/AGENTS.md": "WEB-WORD: no frameworks.",
-    "web/app/AGENTS.md": "APP-WORD: one file each.",
-    "web/app/main.js": "x = 1\n",
-    ".agents/skills/react/SKILL.md": "---\ndescription: UI.\ntriggers: [React]\n---\nREACT-WORD",
-    ".agents/skills/adding.md": "---\ndescription: Sums.\ntriggers: [subtracts]\n---\nADDING-WORD",
-    ".agents/skills/python.md": "---\ndescription: Code.\nglobs: '*.py'\n---\nGLOB-WORD",
-    ".openhands/microagents/tasks/notes.md": TASK,
-}
-
-
-def loaded_skills(events: list[Event]) -> dict[str, RecallResult]:
-    """Return the skills that the run loaded by itself, by name."""
-    asked = {e.id for e in events if isinstance(e, Recall) and e.source is Source.ENVIRONMENT}
-    return {e.name: e for e in events if isinstance(e, RecallResult) and e.cause in asked}
-
-
-def prompts(scenario: Scenario | CommandLine) -> list[str]:
-    """The messages of each request."""
-    return [json.dumps(request.body["messages"]) for request in scenario.endpoint.requests]
-
-
-def only_grows(scenario: Scenario) -> None:
-    """Each request begins with the one before it, so that providers can cache it."""
-    bodies = [request.body for request in scenario.endpoint.requests]
-    for before, after in pairwise(bodies):
-        earlier, later = before["messages"], after["messages"]
-        assert later[: len(earlier)] == earlier, "the beginning of the conversation has changed"
-        assert before["tools"] == after["tools"]
-
-
-def test_the_agent_asks_for_skills_itself(scenario: Scenario) -> None:
-    """A whole run: the story of skills, which come when the agent or its work asks for them."""
-    scenario.github.commit(REPOSITORY, "main", SKILLS, "Bring skills")
-    scenario.endpoint.script(
-        tool_calls([("recall", {"query": ""}), ("recall", {"query": "react"})]),
-        tool_calls([("recall", {"query": "flaky-tests"}), ("recall", {"query": "zzz"})]),
-        FIX,
-        finish(SUMMARY),
-    )
-    done = scenario.resolve()
-    assert done.exit_code == 0, done.stderr
-    agents = [e for e in done.events if isinstance(e, Recall) and e.source is Source.AGENT]
-    answers = {e.cause: e for e in done.events if isinstance(e, RecallResult)}
-    listed, react, flaky, nothing = (answers[action.id] for action in agents)
-    assert "- react" in listed.content and "- release-notes: Writes the notes" in listed.content
-    assert (react.content, react.name) == ("REACT-WORD", "react")
-    assert flaky.sources == ("shipped with Resolver: .agents/skills/flaky-tests.md",)
-    assert "No skill fits zzz" in nothing.content
-    loaded = loaded_skills(done.events)
-    assert set(loaded) == {"AGENTS.md", "the list of skills", "adding", "python"}
-    assert loaded["adding"].why == "“subtracts” was said"
-    assert loaded["python"].why == "calc.py was changed"
-    assert "HOUSE-WORD" in prompts(scenario)[0] and "GLOB-WORD" in prompts(scenario)[-1]
-    only_grows(scenario)
-    tools = [tool["function"]["name"] for tool in scenario.endpoint.requests[0].body["tools"]]
-    assert "recall" in tools
-    assert "“subtracts” was said" in (done.output / "trace.md").read_text()
-
-
-ROOT = Path(__file__).parents[2]
-PACKAGE = str(ROOT / "resolver")
-HOP = re.compile(r"^\d+\. `resolver\.([\w.]+)` `([\w.]+)`")
-
-
-def listed_hops() -> list[tuple[str, str]]:
-    page = (ROOT / "ARCHITECTURE.md").read_text()
-    section = page.partition("<!-- hops -->")[2].partition("<!-- end of hops -->")[0]
-    return [match.groups() for match in map(HOP.match, section.splitlines()) if match]  # type: ignore[misc]
-
-
-class CallRecorder:
-    """Records each function of the package when it is first called, in any thread."""
-
-    def __init__(self) -> None:
-        self.called: dict[tuple[str, str], None] = {}
-
-    def __enter__(self) -> "CallRecorder":
-        threading.setprofile(self._record)
-        sys.setprofile(self._record)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
-
-    def _record(self, frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
-            module = frame.f_code.co_filename[len(PACKAGE) + 1 : -len(".py")].replace("/", ".")
-            self.called.setdefault((module, frame.f_code.co_qualname))
-
-
-def test_a_mention_passes_through_the_listed_functions(scenario: Scenario) -> None:
-    scenario.endpoint.script(FIX, finish(SUMMARY))
-    event = scenario.github.event_issue_comment(scenario.mention())
-    with CallRecorder() as calls:
-        done = scenario.action(event, **SELDOM)
-    assert done.exit_code == 0, done.stdout + done.stderr
-    listed = listed_hops()
-    assert len(listed) > 20
-    assert [hop for hop in calls.called if hop in listed] == listed

@@ -17,7 +17,6 @@ from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.github.comments.report import RunFailure
 from resolver.github.text.markers import Ending
-from resolver.models.pull_request import PublishedReview
 from resolver.models.run import (
     Completion,
     ExportedChange,
@@ -215,28 +214,6 @@ def test_a_change_that_is_kept_can_be_published_unless_the_policy_has_refused_it
     refused = printed(values, failure=policy, publishable=True)
     assert "it adds a credential" in refused and command not in refused
     assert command not in printed(values, failure=outage)
-
-
-def test_a_review_is_shown_with_its_page_or_else_with_its_file(values: StageValues) -> None:
-    for url in ("", "https://github.com/octo/demo/pull/12#pullrequestreview-3"):
-        publication = Publication(review=PublishedReview(commit="a" * 40, url=url))
-        shown = printed(replace(values, published=PublishedRun(publication)), exit_code=0)
-        assert f"Review        {url or values.request.output.folder / 'review.md'}\n" in shown
-    assert "Review  " not in printed(values, exit_code=0)
-
-
-@pytest.mark.parametrize(
-    ("agent", "is_printed"), [("ReadOnlyAgent", True), ("CodeActAgent", False)]
-)
-def test_an_answer_is_printed_itself(
-    values: StageValues, tmp_path: Path, agent: str, is_printed: bool
-) -> None:
-    with run_log(tmp_path / "events.jsonl") as log:
-        log.stream.add(sample.started().model_copy(update={"agent": agent}))
-        executed = ExecutedRun(reports.outcome("Because of the sign."), reports.patch())
-        shown = printed(replace(replace(values, log=log), executed=executed), exit_code=0)
-    assert ("Because of the sign." in shown) is is_printed
-    assert ("Changed " in shown) is not is_printed
 
 
 def unchanged(event: Event) -> Event:

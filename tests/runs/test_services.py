@@ -86,22 +86,6 @@ def test_each_service_asks_its_own_model_and_the_log_says_who_asked(
     }
 
 
-def test_what_a_service_does_not_name_is_as_the_runs_own(model_endpoint: ModelEndpoint) -> None:
-    answer_by_name(model_endpoint)
-    given = settings(
-        "{condenser: {model: small, temperature: 0}}",
-        LLM_BASE_URL=model_endpoint.url,
-        RESOLVER_MODEL_OPTIONS="{temperature: 0.7, seed: 5}",
-    )
-    scenario = Scenario(given)
-    scenario.open_model(scenario.stream, "condenser").complete(HELLO)
-    scenario.open_model(scenario.stream).complete(HELLO)
-    condenser, agent = (request.body for request in model_endpoint.requests)
-    assert (condenser["model"], condenser["temperature"], condenser["seed"]) == ("small", 0.0, 5)
-    assert (agent["model"], agent["temperature"], agent["seed"]) == ("main", 0.7, 5)
-    assert {r.headers["authorization"] for r in model_endpoint.requests} == {f"Bearer {KEY}"}
-
-
 ELSEWHERE = "base_url: 'http://127.0.0.1:9/v1'"
 
 
@@ -141,23 +125,6 @@ def test_the_operators_model_of_an_agent_comes_before_that_of_its_definition(
 ) -> None:
     given = settings(services, LLM_MODEL="openai/main")
     assert service_config(given, "agent", agent, asked)[0].model == model
-
-
-@pytest.mark.parametrize(
-    ("services", "says"),
-    [
-        ("{condenser: {timeout: 0}}", "RESOLVER_SERVICES, condenser.timeout: "),
-        ("{condenser: {messages: x}}", "RESOLVER_SERVICES, condenser: messages can't be set here"),
-        ("condenser", "RESOLVER_SERVICES: "),
-        ("{condenser: {model: ''}}", "condenser.model"),
-    ],
-)
-def test_a_mistake_in_the_services_names_the_service_and_the_field(
-    services: str, says: str
-) -> None:
-    with pytest.raises(UsageError) as raised:
-        settings(services)
-    assert says in raised.value.what
 
 
 def test_the_key_of_a_service_is_a_secret() -> None:
@@ -229,11 +196,6 @@ def check(given: Settings, log: RunLog) -> list[str]:
     """Check the model, and return what the log has then."""
     check_run_model(given, "CodeActAgent", "", log)
     return [e.stage if isinstance(e, StageCompleted) else e.kind for e in log.state.events]
-
-
-def test_a_busy_provider_does_not_stop_the_run(model_endpoint: ModelEndpoint, log: RunLog) -> None:
-    assert check(endpoint_settings(model_endpoint), log) == ["run_started"]
-    assert len(model_endpoint.checks) == 1
 
 
 def test_the_reply_to_the_check_is_logged_with_its_cost(

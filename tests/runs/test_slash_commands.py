@@ -11,7 +11,6 @@ from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.runs.wiring.agents import (
     SlashCommand,
     choose_agent,
-    denied_models,
     is_allowed_model,
 )
 
@@ -73,11 +72,6 @@ def test_a_name_that_is_none_lists_what_there_is(named: str) -> None:
     assert "/ReviewerAgent" not in caught.value.next_step
 
 
-def test_a_name_with_a_mistake_is_answered_with_the_one_that_is_like_it() -> None:
-    with pytest.raises(UsageError, match="/relese-notes here; did you mean 'release-notes'"):
-        choose_agent(trigger("relese-notes"), "CodeActAgent", definitions("release-notes"))
-
-
 @pytest.mark.parametrize(
     ("model", "is_allowed"),
     [
@@ -94,11 +88,3 @@ def test_an_agent_may_ask_only_for_what_the_operator_has_named(
         RESOLVER_SERVICES="{condenser: x/c}",
     )
     assert is_allowed_model(model, named) is is_allowed
-
-
-def test_what_was_denied_is_said_of_those_that_were_used() -> None:
-    [own, other] = definitions("own", "other", model="openai/huge").agents
-    found = Definitions((own.without_model(), other.without_model()))
-    [said] = denied_models(found, {"own", "CodeActAgent"})
-    assert f"{FOLDER}own.md" in said and "openai/huge" in said
-    assert found.agents[0].model is None

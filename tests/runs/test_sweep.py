@@ -22,20 +22,18 @@ from resolver.entrypoints.sweep import (
     render_sweep,
 )
 from resolver.errors import ForgeError, RunStopped
-from resolver.events.lifecycle import ModelReplied
 from resolver.github.comments.report import RunFailure
 from resolver.github.context.labeled_issues import Labeling
 from resolver.github.events import payloads
-from resolver.models.run import Completion, Publication, RunState, Trigger
+from resolver.models.run import Publication, RunState, Trigger
 from resolver.runs.conversation.comments import Conclusion, conclude
 from resolver.runs.stages import ExecutedRun, PublishedRun, RunResult
 from tests.github import reports
 from tests.parts.github_server.state import Issue
 from tests.parts.memory_forge import MemoryForge
 from tests.parts.runs import Ended
-from tests.runs.plain_values import PULL, executed_values, run_log, run_request
+from tests.runs.plain_values import PULL, executed_values, run_request
 from tests.runs.scenario import REPOSITORY, Scenario
-from tests.trace import sample
 
 
 class SweepScenario(Scenario):
@@ -81,12 +79,6 @@ def test_text_from_outside_stays_in_its_cell_of_the_summary(scenario: SweepScena
     [row] = [line for line in summary.read_text().splitlines() if line.startswith("| [")]
     assert row.count("|") == 5 and "<img" not in row and "`@octo`" in row
     assert scenario.token not in done.stdout + summary.read_text()
-
-
-@pytest.mark.parametrize("total", ["0", "nan", "much"])
-def test_money_without_bound_is_a_wrong_usage(scenario: SweepScenario, total: str) -> None:
-    assert scenario.sweep("--max-total", total).exit_code == 2
-    assert not scenario.github.requests
 
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -282,21 +274,3 @@ def test_the_end_of_a_run_decides_the_fate_of_its_issue(
 ) -> None:
     ended = result(tmp_path, conclusion, publication, state)
     assert _fate_of_result(ended) == (fate, reason or None)
-
-
-def test_the_row_of_a_run_has_its_page_and_what_it_cost(tmp_path: Path) -> None:
-    made = sweep(forge_with(tmp_path, 1), tmp_path)
-    [issue] = made.forge.labeled("agent").oldest_first()
-    made.record_result(result(tmp_path, Conclusion(), PUBLISHED, RunState.FINISHED), issue)
-    [row] = made.rows
-    assert (row.number, row.url, row.cost) == (1, PULL.url, 0.0)
-    opening = sample.started().model_copy(update={"run": "run-1"})
-    reply = ModelReplied(completion=Completion(model="m", cost=0.5))
-    unpriced = ModelReplied(completion=Completion(model="m", cost=None))
-    with run_log(tmp_path / "events.jsonl") as log:
-        for event in (opening, reply, reply, unpriced):
-            log.stream.add(event)
-        ended = replace(result(tmp_path, Conclusion(), PUBLISHED, RunState.FINISHED), log=log)
-        made.record_result(ended, issue)
-    [_, row] = made.rows
-    assert (row.cost, row.unpriced) == (1.0, 1)
