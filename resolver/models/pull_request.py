@@ -159,7 +159,7 @@ class DiffHunk(LoggedModel):
 
 
 class DiffFile(LoggedModel):
-    """A file of the diff. A path with unusual bytes is quoted as git prints it."""
+    """A file of the diff. A path with unusual bytes is quoted as a Python literal."""
 
     path: str = Field(description="Path of the new file; of the old one when it was deleted.")
     old_path: str | None = Field(

@@ -307,7 +307,7 @@ class Outcome(FrozenModel):
 
 
 class FileChange(FrozenModel):
-    """One changed path. A path with unusual bytes is quoted as git prints it."""
+    """One changed path. A path with unusual bytes is quoted as a Python literal."""
 
     path: str = Field(description="Path from the repository's root.")
     status: Literal["added", "modified", "deleted", "type_changed"] = Field(
