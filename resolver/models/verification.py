@@ -54,10 +54,9 @@ class CaseResult(LoggedModel):
     )
     status: CaseStatus = Field(description="How it ended.")
     message: str = Field(default="", description="The failure's text.")
-    file: str = Field(
-        default="", description="The test's file, relative to the repository, if it is known."
+    file: str | None = Field(
+        default=None, description="The test's file, relative to the repository; null if unknown."
     )
-    line: int = Field(default=0, description="The test's line, counted from 1; 0 if unknown.")
 
     @property
     def has_failed(self) -> bool:

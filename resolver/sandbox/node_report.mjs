@@ -22,12 +22,12 @@ export default async function* report(source) {
   for await (const { type, data } of source) {
     if (type === "test:start") names.splice(data.nesting, Infinity, data.name);
     if (type !== "test:pass" && type !== "test:fail") continue;
-    const { details, nesting, name, file, line } = data;
+    const { details, nesting, name, file } = data;
     // A suite is the sum of its tests, unless a hook of its own fails.
     const isSum = type === "test:pass" || details.error?.failureType === "subtestsFailed";
     if (details.type === "suite" && isSum) continue;
     const parents = names.slice(0, nesting).join("::");
-    yield `<testcase classname=${quoted(parents)} name=${quoted(name)} file=${quoted(file)} line=${quoted(line)}` +
+    yield `<testcase classname=${quoted(parents)} name=${quoted(name)} file=${quoted(file)}` +
       ` time=${quoted(details.duration_ms / 1000)}>${outcome(type, data)}</testcase>\n`;
   }
   yield "</testsuite>\n";

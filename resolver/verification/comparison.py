@@ -243,7 +243,7 @@ def _not_started(results: TreeResults) -> set[str]:
 
 
 def _has_started(case: CaseResult) -> bool:
-    is_file = bool(case.file) and case.file.endswith(case.id)
+    is_file = case.file is not None and case.file.endswith(case.id)
     if is_file or _NOT_LOADED.search(case.message) or _NOT_LOADED.search(case.id):
         return False
     return case.status == "failed" or bool(case.message and not _OWN_ERROR.search(case.message))

@@ -4,7 +4,7 @@ import re
 
 from resolver.models.verification import CaseStatus
 from resolver.trace.plain import clean
-from resolver.verification.report_cases import CaseCollector, parse_line_number
+from resolver.verification.report_cases import CaseCollector
 
 _HEADER = re.compile(r"^\s*(?:Running (?:unittests )?(\S.*)|Doc-tests (\S.*))$", re.MULTILINE)
 _NO_NAME = re.compile(r"\(.*[/\\]|-[0-9a-f]{16}|(?:\.exe)?\)$")
@@ -23,7 +23,7 @@ _SUMMARY = re.compile(
 _NOT_COMPILED = re.compile(
     r"^error: could not compile `([^`\n]{1,300})`(?: (\([^)\n]{1,300}\)))?", re.MULTILINE
 )
-_DOC_TEST_LINE = re.compile(r"\s*\(line (\d{1,7})\)$")
+_DOC_TEST_LINE = re.compile(r"\s*\(line \d{1,7}\)$")
 
 
 def read_cargo(_: str, output: str, cases: CaseCollector) -> None:
@@ -71,10 +71,10 @@ def _read_binary(name: str, body: str, cases: CaseCollector) -> None:
     ]:
         cases.mark_incomplete()
     for test, status in results:
-        own_name, file, line = test, "", 0
+        own_name, file = test, None
         if found := _DOC_TEST_LINE.search(test[-50:]):
             # Not part of the id: the line changes with every edit above it.
-            own_name, line = test[: -len(found[0])], parse_line_number(found[1])
+            own_name = test[: -len(found[0])]
             file = own_name.partition(" - ")[0]
         message = messages.get(test, "")
-        cases.add([name, own_name], status, message=message, file=file, line=line)
+        cases.add([name, own_name], status, message=message, file=file)

@@ -29,7 +29,6 @@ _REMARK = 60
 """Length of the remark that `truncate_middle` adds."""
 
 _MAX_PATH = 1_000
-_MAX_LINE = 10_000_000
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 _SEVERITY: tuple[CaseStatus, ...] = ("passed", "skipped", "failed", "error")
 
@@ -72,20 +71,16 @@ class CaseCollector:
         status: CaseStatus,
         *,
         message: str = "",
-        file: str = "",
-        line: int = 0,
+        file: str | None = None,
     ) -> None:
         """Add a case whose id is made of `parts`, joined by `::`."""
         if self.is_full:
             return
-        path = self.relative_path(file)
+        path = self.relative_path(file or "")
         text = "" if status == "passed" else bounded_message(message)
         case_id = self._make_id(parts)
-        line = (line or line_in(text, path)) if path else 0
-        self._memory -= _CASE + 4 * (len(case_id) + len(text) + len(path))
-        self._cases.append(
-            CaseResult(id=case_id, status=status, message=text, file=path, line=line)
-        )
+        self._memory -= _CASE + 4 * (len(case_id) + len(text) + len(path or ""))
+        self._cases.append(CaseResult(id=case_id, status=status, message=text, file=path))
 
     def mark_incomplete(self) -> None:
         """Record that a part of the reports can't be read, or is missing."""
@@ -101,17 +96,17 @@ class CaseCollector:
             joined = joined.replace(self._root + "/", "")
         return bounded_name(_ADDRESS.sub("0x", joined)) or "(unnamed)"
 
-    def relative_path(self, path: str) -> str:
-        """Return a path relative to the repository; "" if it lies outside or is none."""
+    def relative_path(self, path: str) -> str | None:
+        """Return a path relative to the repository; None if it lies outside or is none."""
         text = path.removeprefix("file://").strip()
         if not text or len(text) > _MAX_PATH or "\x00" in text:
-            return ""
+            return None
         is_absolute = bool(self._root) and text.startswith(self._root + "/")
         if is_absolute:
             text = text[len(self._root) + 1 :]
         text = posixpath.normpath(clean(text).replace("\n", " "))
         if text.startswith(("/", "../")) or text in {"..", "."}:
-            return ""
+            return None
         return text if is_absolute or text.startswith(self._folder) else self._folder + text
 
     def result(self) -> ReportReading:
@@ -155,18 +150,3 @@ def bounded_message(text: str) -> str:
     if len(text) > 20 * MAX_MESSAGE:
         text = text[: 10 * MAX_MESSAGE] + "\n" + text[-10 * MAX_MESSAGE :]
     return truncate_middle(clean(text).strip("\n").rstrip(), MAX_MESSAGE - _REMARK)
-
-
-def parse_line_number(text: object) -> int:
-    """Return a line number; 0 if `text` is none."""
-    digits = str(text)[:12]
-    number = int(digits) if digits.isascii() and digits.isdigit() else 0
-    return number if number <= _MAX_LINE else 0
-
-
-def line_in(message: str, path: str) -> int:
-    """Return the line of the file that a message names first; 0 if it names none."""
-    if not path or path not in message:
-        return 0
-    match = re.search(re.escape(path) + r"(?::|\", line |, line )(\d{1,7})", message)
-    return int(match[1]) if match else 0

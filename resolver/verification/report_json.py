@@ -6,11 +6,7 @@ from collections import defaultdict
 from typing import Any
 
 from resolver.models.verification import CaseStatus
-from resolver.verification.report_cases import (
-    CaseCollector,
-    bounded_name,
-    parse_line_number,
-)
+from resolver.verification.report_cases import CaseCollector, bounded_name
 
 _GO_STATUS: dict[str, CaseStatus] = {
     "pass": "passed", "bench": "passed", "fail": "failed", "skip": "skipped",
@@ -99,14 +95,12 @@ def _add_jest_file(file: dict[str, Any], cases: CaseCollector) -> None:
             continue
         status = _JEST_STATUS.get(_text(result.get("status")), "error")
         has_failure = has_failure or status in ("failed", "error")
-        location = result.get("location")
         title = _text(result.get("title")) or _text(result.get("fullName"))
         cases.add(
             [path, *map(_text, _list(result.get("ancestorTitles"))), title],
             status,
             message="\n\n".join(map(_text, _list(result.get("failureMessages")))),
             file=name,
-            line=parse_line_number(location.get("line")) if isinstance(location, dict) else 0,
         )
     if file.get("status") == "failed" and not has_failure:
         # The file could not be loaded, or failed outside of its tests.

@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.ElementTree import fromstring
 
 from resolver.models.verification import CaseStatus
-from resolver.verification.report_cases import CaseCollector, line_in, parse_line_number
+from resolver.verification.report_cases import CaseCollector
 
 _ILLEGAL = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]"
@@ -22,7 +22,7 @@ _ILLEGAL = re.compile(
 _DECLARATION = re.compile(r"^<\?xml[^>]{0,200}\?>")
 _MODULE = re.compile(r"(?:^|/)(?:target/(?:surefire|failsafe)-reports|build/test-results)/")
 _SCRIPT = re.compile(r"\.[cm]?[jt]sx?$")
-_BATS_FILE = re.compile(r"in test file ([^\n,]{1,500}), line (\d{1,7})")
+_BATS_FILE = re.compile(r"in test file ([^\n,]{1,500}), line \d")
 _SUITES = ("testsuites", "testsuite")
 _OUTCOMES = ("failure", "error", "skipped")
 _LEFT_OUT = frozenset({"notrun", "disabled", "skipped", "suppressed"})
@@ -38,30 +38,28 @@ def read_junit(path: str, text: str, cases: CaseCollector) -> None:
     if root is None:
         cases.mark_incomplete()
         return
-    where = cases.relative_path(path)
+    where = cases.relative_path(path) or ""
     match = _MODULE.search(where)
     module = where[: match.start()] if match else ""
     for case in root.iter("testcase"):
         if cases.is_full:
             return
         outcomes = [child for child in case if child.tag in _OUTCOMES]
-        message, line = _message(outcomes), parse_line_number(case.get("line"))
-        file = _file(case, cases)
+        message, file = _message(outcomes), _file(case, cases)
         parts = [module, *_id(case, file, cases)]
         if not file and (found := _BATS_FILE.search(message)):
-            file, line = found[1], int(found[2])
-        line = line_in(message, file) or line
-        cases.add(parts, _status(case, outcomes), message=message, file=file, line=line)
+            file = found[1]
+        cases.add(parts, _status(case, outcomes), message=message, file=file)
 
 
-def _file(case: Element, cases: CaseCollector) -> str:
+def _file(case: Element, cases: CaseCollector) -> str | None:
     """Return the file of a case. vitest writes it as the class's name."""
     file, name = case.get("file") or case.get("filepath") or "", case.get("classname") or ""
     is_script = not file and _SCRIPT.search(name) and " " not in name
     return cases.relative_path(name if is_script else file)
 
 
-def _id(case: Element, file: str, cases: CaseCollector) -> list[str]:
+def _id(case: Element, file: str | None, cases: CaseCollector) -> list[str]:
     """Return the parts of the id: file, class, name.
 
     The file is a part where the report has it as `file`. A name of a class, or of a file that could
@@ -69,7 +67,7 @@ def _id(case: Element, file: str, cases: CaseCollector) -> list[str]:
     groups nested classes in an arbitrary suite, and xmlrunner adds the time to their names.
     """
     name, class_name = case.get("name", ""), case.get("classname") or case.get("class") or ""
-    dotted = re.sub(r"\.\w+$", "", file).replace("/", ".")
+    dotted = re.sub(r"\.\w+$", "", file or "").replace("/", ".")
     if file and (name == dotted or cases.relative_path(name) == file):
         return [file]
     if class_name in (dotted, file, name):
@@ -77,7 +75,7 @@ def _id(case: Element, file: str, cases: CaseCollector) -> list[str]:
     elif file and class_name.startswith(f"{dotted}."):
         class_name = class_name[len(dotted) + 1 :].replace(".", "::")
     has_file = case.get("file") or case.get("classname") == file
-    return [file if has_file else "", class_name, name]
+    return [file or "" if has_file else "", class_name, name]
 
 
 def _status(case: Element, outcomes: Sequence[Element]) -> CaseStatus:

@@ -23,7 +23,7 @@ from pydantic import ValidationError
 from resolver.events.lifecycle import CheckExecuted
 from resolver.models.verification import CheckExecution, ProjectCheck, TreeName
 
-FORMAT = 3
+FORMAT = 4
 """Version of the stored form and of the way in which checks are executed; a part of the key."""
 
 MAX_FILES = 500

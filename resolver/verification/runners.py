@@ -84,7 +84,7 @@ RUNNERS: Mapping[str, TestRunner] = {
     "node": TestRunner(("node", "--test"), variables={"NODE_OPTIONS": _NODE}, endings=_SCRIPT),
     "jest": TestRunner(
         ("jest",), "jest-json", "{folder}/report.json",
-        "--json --outputFile={folder}/report.json --testLocationInResults --bail=0",
+        "--json --outputFile={folder}/report.json --bail=0",
         endings=_SCRIPT),
     "vitest": TestRunner(
         ("vitest",), options="--reporter=default --reporter=junit "

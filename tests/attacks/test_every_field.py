@@ -67,8 +67,8 @@ def replaced(value: Any, path: tuple[str | int, ...], text: str) -> Any:
 
 def full_report() -> Report:
     cases = (
-        CaseResult(id="test_a.py::test_old", status="passed", message="m", file="a.py", line=3),
-        CaseResult(id="test_x", status="failed", message="boom", file="a.py", line=1),
+        CaseResult(id="test_a.py::test_old", status="passed", message="m", file="a.py"),
+        CaseResult(id="test_x", status="failed", message="boom", file="a.py"),
     )
     verification = reports.verification()
     head = CheckExecution(exit_code=1, seconds=1.0, cases=cases, output="out")

@@ -29,16 +29,16 @@ def check(command: str, runner: str | None = None, **more: object) -> ProjectChe
     ("command", "runner", "expected", "report", "name"),
     [
         ("cd web && npm test", "jest",
-         "cd web && npm test -- --json --outputFile=/out/report.json --testLocationInResults "
-         "--bail=0", "/out/report.json", "jest-json"),
+         "cd web && npm test -- --json --outputFile=/out/report.json --bail=0", "/out/report.json",
+         "jest-json"),
         ("pnpm run unit", "vitest",
          "pnpm run unit --reporter=default --reporter=junit --outputFile.junit=/out/report.xml "
          "--bail=0", "/out/report.xml", "junit"),
         ("npm test -- --grep x", "mocha",
          "npm test -- --grep x --reporter=xunit --reporter-option=output=/out/report.xml "
          "--no-bail", "/out/report.xml", "junit"),
-        ("npx jest --ci", "", "npx jest --ci --json --outputFile=/out/report.json "
-         "--testLocationInResults --bail=0", "/out/report.json", "jest-json"),
+        ("npx jest --ci", "", "npx jest --ci --json --outputFile=/out/report.json --bail=0",
+         "/out/report.json", "jest-json"),
         ("bun test", "", "bun test --reporter=junit --reporter-outfile=/out/report.xml",
          "/out/report.xml", "junit"),
         ("cd x && go test -race ./...", "", "cd x && go test -json -race ./... > /out/report.json",
