@@ -15,7 +15,6 @@ import hashlib
 import logging
 import os
 import re
-import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -300,7 +299,7 @@ class RunWriter:
         self._digest = hashlib.sha256()
         log = folder / EVENTS
         self._record(log.read_bytes().splitlines(keepends=True) if log.exists() else [])
-        self._stamps = {name: self._stamp(name) for name in RESULT_FILES}
+        self._saved = {name: hash(self._content(name)) for name in RESULT_FILES}
 
     def open(self, lines: Iterable[bytes]) -> None:
         """Implement `LogCopy.open`.
@@ -328,12 +327,10 @@ class RunWriter:
         Raises LeaseLost, and LogError if the store can't be used.
         """
         for name in RESULT_FILES:
-            stamp = self._stamp(name)
-            if stamp == self._stamps[name]:
-                continue
-            data = (self._folder / name).read_bytes() if stamp else b""
-            self._persist(partial(self._store.put_file, self._run, self._number, name, data))
-            self._stamps[name] = stamp
+            data = self._content(name)
+            if hash(data) != self._saved[name]:
+                self._persist(partial(self._store.put_file, self._run, self._number, name, data))
+                self._saved[name] = hash(data)
 
     def try_to_save_files(self) -> None:
         """Call `save_files`, and log its errors."""
@@ -355,19 +352,15 @@ class RunWriter:
             self._count += 1
             self._digest.update(line)
 
-    def _stamp(self, name: str) -> tuple[int, int, int] | None:
-        """Return what changes with the content of a file; None if there is none that can be
-        stored."""
-        try:
-            status = (self._folder / name).lstat()
-        except OSError:
-            return None
-        if not stat.S_ISREG(status.st_mode):
-            return None
-        if status.st_size > MAX_FILE_BYTES:
+    def _content(self, name: str) -> bytes:
+        """Return a file of the run; nothing if there is none that can be stored."""
+        path = self._folder / name
+        if path.is_symlink() or not path.is_file():
+            return b""
+        if path.stat().st_size > MAX_FILE_BYTES:
             logger.warning("%s of run %s is too large to be stored", name, self._run)
-            return None
-        return status.st_ino, status.st_mtime_ns, status.st_size
+            return b""
+        return path.read_bytes()
 
     def _persist(self, write: Callable[[], _Stored]) -> _Stored:
         """Write, again and again while the store can't be used and this process may write."""
@@ -407,17 +400,17 @@ def _open_bucket(address: str, environment: Mapping[str, str]) -> S3Store:
     matched = _BUCKET.fullmatch(address)
     if matched is None:
         raise _usage_error(f"{address!r} is not the address of a bucket")
-    config: Any = {name.lower(): environment.get(name) for name in VARIABLES}
-    endpoint = config["aws_endpoint_url_s3"] or config["aws_endpoint_url"] or ""
-    timeouts = {"timeout": REQUEST_SECONDS, "connect_timeout": CONNECT_SECONDS}
-    options: Any = {name: timedelta(seconds=seconds) for name, seconds in timeouts.items()}
-    if endpoint.startswith("http://"):
-        options["allow_http"] = True
+    config: Any = {name.lower(): environment[name] for name in VARIABLES if environment.get(name)}
+    endpoint = config.get("aws_endpoint_url_s3") or config.get("aws_endpoint_url") or ""
     return S3Store(
         matched["bucket"],
         prefix=(matched["prefix"] or "").strip("/") or None,
-        config={name: value for name, value in config.items() if value},  # type: ignore[arg-type]
-        client_options=options,
+        config=config,
+        client_options={
+            "timeout": timedelta(seconds=REQUEST_SECONDS),
+            "connect_timeout": timedelta(seconds=CONNECT_SECONDS),
+            "allow_http": endpoint.startswith("http://"),
+        },
         retry_config={"max_retries": 3, "retry_timeout": REQUEST_RETRY_TIME},
     )
 

@@ -25,9 +25,7 @@ class GitHub:
         self.levels: dict[str, str] = {"octo/calc": "push", "octo/docs": "pull"}
         self.challenge = ""
         self.exchanged: list[dict[str, str]] = []
-        self.listings = 0
         self.is_down = False
-        self.time = 0.0
         app = FastAPI()
         app.middleware("http")(self._refuse)
         app.post("/login/oauth/access_token")(self._exchange)
@@ -37,7 +35,7 @@ class GitHub:
         app.get("/repos/{owner}/{name}")(self._repository)
         self.users = GitHubUsers(
             "https://github.example", "https://api.github.example", lambda: "Iv1.client",
-            "client-secret", lambda: self.time, transport=httpx2.ASGITransport(app),
+            "client-secret", transport=httpx2.ASGITransport(app),
         )  # fmt: skip
 
     async def _refuse(self, request: Request, call_next: Any) -> Response:
@@ -64,7 +62,6 @@ class GitHub:
         return {"login": "mona"}
 
     async def _installations(self) -> dict[str, Any]:
-        self.listings += 1
         return {"installations": [{"id": 7}]}
 
     async def _repositories(self, page: int) -> dict[str, Any]:

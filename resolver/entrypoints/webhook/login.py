@@ -13,8 +13,7 @@ import hmac
 import logging
 import re
 import secrets
-import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
@@ -24,13 +23,13 @@ from anyio.to_thread import run_sync
 from authlib.integrations.starlette_client import OAuth, OAuthError
 from cryptography.fernet import Fernet, InvalidToken
 from fastapi import FastAPI, HTTPException, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import JSONResponse, RedirectResponse, Response
 from starlette.middleware.sessions import SessionMiddleware
 
 from resolver.config.server_variables import read_server_variables
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.page_responses import page_headers
-from resolver.errors import ForgeError
+from resolver.errors import ForgeError, ResolverError
 from resolver.github.client.access import check_repository
 from resolver.runs.wiring.sandbox import RunHost
 
@@ -41,11 +40,6 @@ SESSION_SECONDS = 8 * 3600
 
 GITHUB_SECONDS = 10.0
 """Timeout in seconds of a question to GitHub."""
-
-CACHE_SECONDS = 300.0
-"""How long an answer of GitHub about what a person can read is used."""
-
-MAX_CACHED_ANSWERS = 2_000
 
 MAX_REPOSITORY_PAGES = 20
 """Maximum number of pages, of 100 repositories each, that are read of an installation."""
@@ -85,14 +79,12 @@ class GitHubUsers:
         api_url: str,
         client_id: Callable[[], str],
         client_secret: str,
-        now: Callable[[], float] = time.monotonic,
         **client_options: Any,
     ) -> None:
         self._server, self._api = server_url.rstrip("/"), api_url.rstrip("/")
         self._client_id, self._client_secret = client_id, client_secret
-        self._now, self._options = now, client_options
+        self._options = client_options
         self._client: Any = None
-        self._cache: dict[tuple[str, str], tuple[float, Any]] = {}
 
     async def client(self) -> Any:
         """Return Authlib's client of the App's OAuth."""
@@ -121,49 +113,24 @@ class GitHubUsers:
     async def repositories(self, person: Person) -> frozenset[str]:
         """Return the repositories, in lower case, that the App is installed on and that the person
         can read explicitly."""
-
-        async def ask() -> frozenset[str]:
-            answer = await self._get(person.token, "user/installations?per_page=100")
-            names: set[str] = set()
-            for installation in answer.get("installations", ()):
-                names |= await self._repositories_of(person.token, int(installation["id"]))
-            return frozenset(names)
-
-        found: frozenset[str] = await self._cached(person, "", ask)
-        return found
+        answer = await self._get(person.token, "user/installations?per_page=100")
+        names: set[str] = set()
+        for installation in answer.get("installations", ()):
+            address = f"user/installations/{int(installation['id'])}/repositories?per_page=100"
+            for page in range(1, MAX_REPOSITORY_PAGES + 1):
+                answer = await self._get(person.token, f"{address}&page={page}")
+                rows = answer.get("repositories", ())
+                names |= {str(row["full_name"]).lower() for row in rows if _level(row) != "none"}
+                if len(rows) < 100:
+                    break
+        return frozenset(names)
 
     async def level(self, person: Person, repository: str) -> Level:
         """Return what the person may do in the repository."""
         name = check_repository(repository).lower()
-
-        async def ask() -> Level:
-            found = await self._get(person.token, f"repos/{quote(name)}")
-            # GitHub redirects the old name of a repository that has moved.
-            return _level(found) if str(found.get("full_name", "")).lower() == name else "none"
-
-        level: Level = await self._cached(person, name, ask)
-        return level
-
-    async def _repositories_of(self, token: str, installation: int) -> set[str]:
-        names: set[str] = set()
-        for page in range(1, MAX_REPOSITORY_PAGES + 1):
-            path = f"user/installations/{installation}/repositories?per_page=100&page={page}"
-            rows = (await self._get(token, path)).get("repositories", ())
-            names |= {str(row["full_name"]).lower() for row in rows if _level(row) != "none"}
-            if len(rows) < 100:
-                break
-        return names
-
-    async def _cached(self, person: Person, about: str, ask: Callable[[], Awaitable[Any]]) -> Any:
-        # The token itself is not kept.
-        key = hashlib.sha256(person.token.encode()).hexdigest(), about
-        until, value = self._cache.get(key, (0.0, None))
-        if self._now() >= until:
-            value = await ask()
-            if len(self._cache) >= MAX_CACHED_ANSWERS:
-                self._cache.clear()
-            self._cache[key] = (self._now() + CACHE_SECONDS, value)
-        return value
+        found = await self._get(person.token, f"repos/{quote(name)}")
+        # GitHub redirects the old name of a repository that has moved.
+        return _level(found) if str(found.get("full_name", "")).lower() == name else "none"
 
     async def _get(self, token: str, path: str) -> dict[str, Any]:
         """Return GitHub's answer; an empty one for what the token's owner can't read."""
@@ -238,6 +205,7 @@ class PageLogin:
             https_only=is_secure,
         )
         app.add_exception_handler(LoginNeeded, self._log_in)
+        app.add_exception_handler(ResolverError, _show_outage)
         app.add_api_route("/login", self._begin)
         app.add_api_route("/login/callback", self._finish)
         app.add_api_route("/logout", self._end, methods=["POST"])
@@ -291,3 +259,8 @@ class PageLogin:
         path = request.url.path.removesuffix("/commands").removesuffix("/events")
         address = f"{self.public_url}/login?{urlencode({'path': path})}"
         return RedirectResponse(address, 303, page_headers())
+
+
+async def _show_outage(_: Request, __: Exception) -> Response:
+    """Answer for what can't be used for now, such as the database or GitHub."""
+    return JSONResponse({"detail": "this can't be shown now; try again later"}, 503)

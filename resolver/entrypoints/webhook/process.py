@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy.engine import URL
 
 from resolver.config.server_variables import ServerVariables, read_server_variables
-from resolver.config.settings import Settings, load_settings
+from resolver.config.settings import load_settings
 from resolver.entrypoints.http_server import log_to_stderr
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.commands import CommentCommands
@@ -78,7 +78,13 @@ class ServerProcess:
         process: ProcessOptions,
         is_worker: bool = False,
     ) -> None:
-        settings = _checked_settings(options, environment)
+        settings = load_settings(options, environment)
+        require_model(settings)
+        if not settings.github_token and settings.app_id is None:
+            raise UsageError(
+                "there is no GitHub token",
+                "set RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, or GITHUB_TOKEN",
+            )
         self.variables = read_server_variables(environment)
         url = _checked_database(self.variables, bool(process.concurrency) and not is_worker)
         self.folder = open_data_folder(Path(self.variables.data_dir))
@@ -189,22 +195,6 @@ def run_worker_process(
     logger.info("works for %s, its runs are in %s", worker.database.url, worker.folder)
     worker.preload()
     threading.Event().wait()
-
-
-def _checked_settings(options: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
-    """Return the settings of the server.
-
-    Raises UsageError if they can't be used, and if there is no model or no token for GitHub.
-    """
-    settings = load_settings(options, environment)
-    require_model(settings)
-    has_token = settings.github_token is not None and settings.github_token.get_secret_value()
-    if not has_token and settings.app_id is None:
-        raise UsageError(
-            "there is no GitHub token",
-            "set RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, or GITHUB_TOKEN",
-        )
-    return settings
 
 
 def _checked_database(server: ServerVariables, is_alone: bool) -> URL:

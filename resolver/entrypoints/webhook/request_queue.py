@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 from typing import Any, Final
 
 import dbos
@@ -123,24 +123,10 @@ _ATTEMPT = re.compile(r"~\d+$")
 """End of the name of an attempt after an outage."""
 
 
-class RequestPriority(IntEnum):
-    """The order in which the runs of a repository start: the lowest first.
-
-    PERSON: somebody asked and waits. AUTOMATIC: a failed check, a bot or a program asked.
-    """
-
-    PERSON = 1
-    AUTOMATIC = 2
-
-
-def priority_of(trigger: Trigger) -> RequestPriority:
-    """Return the priority of a request."""
-    is_automatic = (
-        trigger.kind is TriggerKind.CHECK_FAILED
-        or trigger.actor.is_bot
-        or trigger.key.startswith(PROGRAM_DISPATCH)
-    )
-    return RequestPriority.AUTOMATIC if is_automatic else RequestPriority.PERSON
+def is_automatic(trigger: Trigger) -> bool:
+    """Return True if a failed check, a bot or a program asked, so that nobody waits."""
+    is_by_program = trigger.actor.is_bot or trigger.key.startswith(PROGRAM_DISPATCH)
+    return trigger.kind is TriggerKind.CHECK_FAILED or is_by_program
 
 
 @dataclass(frozen=True)
@@ -229,7 +215,7 @@ class RequestQueue:
         self._database = open_database(database)
         url = self._database.url.render_as_string(hide_password=False)
         silence_dbos()
-        try:
+        with starting_dbos():
             dbos.DBOS.migrate(url)
             self._client = dbos.DBOSClient(
                 system_database_url=url,
@@ -237,11 +223,6 @@ class RequestQueue:
                 system_database_pool_size=POOL_SIZE,
                 retry_connection_errors=False,
             )
-        except (SQLAlchemyError, dbos.error.DBOSException, OSError) as error:
-            raise UsageError(
-                f"the database {self._database.url} can't be used: {first_line(error)}",
-                "check RESOLVER_DATABASE_URL, and that the database runs",
-            ) from error
 
     def configure(self, concurrency: int) -> None:
         """Set how many runs each process executes at a time; all have the newest setting."""
@@ -269,7 +250,7 @@ class RequestQueue:
         }
         if is_run:
             options["queue_partition_key"] = request.trigger.repository.lower()
-            options["priority"] = priority_of(request.trigger).value
+            options["priority"] = 2 if is_automatic(request.trigger) else 1  # the lowest first
         if delay:
             options["delay_seconds"] = delay.total_seconds()
         began = request.outage_began.timestamp() if request.outage_began else 0.0
@@ -407,6 +388,20 @@ class RequestQueue:
 
 
 _ALL_STATUSES = (*_STATES, "SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED")
+
+
+@contextmanager
+def starting_dbos() -> Iterator[None]:
+    """Turn errors of the start into UsageError."""
+    try:
+        yield
+    except (SQLAlchemyError, dbos.error.DBOSException, OSError) as error:
+        raise UsageError(
+            f"the database can't be used: {first_line(error)}",
+            "check RESOLVER_DATABASE_URL, and that the database runs",
+        ) from error
+    except DatabaseError as error:
+        raise UsageError(error.what, error.next_step) from error
 
 
 def silence_dbos() -> None:

@@ -117,13 +117,6 @@ class RequestRunner:
         has_pages = server.public_url and server.app_client_secret and settings.has_app
         return f"{server.public_url}/runs/{run}" if has_pages else ""
 
-    def _index(self, request: RunRequest, changes: Mapping[str, Any]) -> None:
-        """Write values into the row of the run. An index that can't be written ends no run."""
-        try:
-            self.index.put(request.run, request.trigger, changes)
-        except DatabaseError as error:
-            logger.warning("the index of runs can't be written: %s", error.what)
-
     def host(self) -> RunHost:
         """Return the description of this machine for one run, which gets tokens of its own."""
         tokens = ForgeTokens(self.issued_tokens, self.now, self.require_lease)
@@ -162,7 +155,10 @@ class RequestRunner:
 
             def observe(values: StageValues) -> None:
                 writer.try_to_save_files()
-                self._index(values.request, row_of_stage(values))
+                try:
+                    self.index.put(run, values.request.trigger, row_of_stage(values))
+                except DatabaseError as error:
+                    logger.warning("the index of runs can't be written: %s", error.what)
 
             request = RunRequest(
                 trigger,
@@ -223,29 +219,41 @@ class RequestRunner:
     ) -> RequestResult:
         """Start the run, resume an interrupted attempt or continue an earlier run."""
         trigger, run = request.trigger, request.run
-        # A row from before an outage may be of a trigger whose issue was not known yet.
-        self.index.put(run, trigger, {"number": trigger.number, "subject": trigger.subject})
+        row = {
+            "state": RunState.RUNNING.value,
+            "reason": "",
+            "ended": None,
+            # A row from before an outage may be of a trigger whose issue was not known yet.
+            "number": trigger.number,
+            "subject": trigger.subject,
+        }
+        self.index.put(run, trigger, row)
         try:
             request = self._with_earlier_work(request, settings)
         except (DatabaseError, LeaseLost):
             raise  # the request is repeated when the database is back, or in another process
         except ResolverError as error:
             request = replace(request, ended_by=error)
-        self._index(request, {"state": RunState.RUNNING.value, "reason": "", "ended": None})
         result = self.pipeline(request, forge)
-        self._index(request, row_of_result(result, self.now().timestamp()))
         self.on_result(result)
-        pull = result.publication.pull_request
-        if pull is not None and pull.number is not None:
-            self.index.put(run, trigger, {"pull_number": pull.number})
+        self.index.put(run, trigger, row_of_result(result, self.now().timestamp()))
         # An outage is raised instead of returned, so that the worker defers the request and repeats
         # it. Any other failure is a result: it was reported in the conversation, and the request is
         # done.
         if is_deferred(result):
             reason = result.failure.what if result.failure else "the model provider did not respond"
             raise ResolverError(f"run {run}: {reason}", cause=result.outage)
-        _log_end(trigger, result)
-        return RequestResult(run, result.exit_code, result.outcome_file.state.value)
+        outcome, pull = result.outcome_file, result.publication.pull_request
+        logger.log(
+            logging.INFO if result.exit_code in (0, 3) else logging.WARNING,
+            "run %s for %s#%s: %s: %s",
+            run,
+            trigger.repository,
+            trigger.number,
+            outcome.state,
+            (pull and pull.url) or outcome.reason,
+        )
+        return RequestResult(run, result.exit_code, outcome.state.value)
 
     def _with_earlier_work(self, request: RunRequest, settings: Settings) -> RunRequest:
         """Return the request: resumed, new, or continuing the conversation's last run."""
@@ -285,17 +293,6 @@ class RequestRunner:
         the files of the runs that are searched."""
         runs = IndexedRunStore(trigger.repository, self.index, self.store, folder)
         return find_run_to_continue(trigger, run, runs)
-
-
-def _log_end(trigger: Trigger, result: RunResult) -> None:
-    """Write to the operator's log how a run ended: what it published, or why it failed."""
-    outcome, pull = result.outcome_file, result.publication.pull_request
-    place = f"{trigger.repository}#{trigger.number}"
-    if result.exit_code in (0, 3):
-        published = (pull and pull.url) or outcome.branch or outcome.reason
-        logger.info("run %s for %s is done: %s", outcome.run, place, published)
-    else:
-        logger.warning("run %s for %s: %s: %s", outcome.run, place, outcome.state, outcome.reason)
 
 
 def _locate(trigger: Trigger, forge: GitHubForge, attempt: int) -> Trigger | IgnoredEvent:

@@ -147,7 +147,7 @@ class RunPages:
         if trigger is not None:
             level = await self.login.users.level(person, trigger.repository)
         if trigger is None or level == "none":
-            raise HTTPException(404)
+            raise HTTPException(404, "there is no such run that you can read")
         return person, trigger, level
 
     def _trigger_of(self, run: str) -> Trigger | None:
@@ -202,8 +202,7 @@ def _pull_request_in(outcome: bytes) -> PullRequest | None:
         found = _Publication.model_validate_json(outcome).pull_request
     except ValidationError:
         return None
-    is_link = found is not None and re.match(r"https?://", found.url or "")
-    return found if is_link else None
+    return found if found is not None and re.match(r"https?://", found.url or "") else None
 
 
 def add_run_pages(app: FastAPI, pages: RunPages, enqueue: Enqueue, now: Clock = utc_now) -> None:

@@ -28,7 +28,7 @@ from resolver.entrypoints.webhook.missed_deliveries import (
     UNREACHABLE_POLL_SECONDS,
     MissedDeliveries,
 )
-from resolver.entrypoints.webhook.page_responses import add_error_pages, page_headers
+from resolver.entrypoints.webhook.page_responses import page_headers
 from resolver.entrypoints.webhook.process import ProcessOptions, ServerProcess
 from resolver.entrypoints.webhook.request_queue import RequestState
 from resolver.entrypoints.webhook.run_lists import RunLists, add_run_lists
@@ -110,7 +110,6 @@ def _open_app(secret: str, handle_delivery: HandleDelivery, process: ServerProce
         waiting = partial(process.queue.recent, (RequestState.WAITING,))
         add_run_lists(app, RunLists(process.index, public_url, waiting), login)
         add_run_pages(app, RunPages(process.runs.store, login), process.intake.enqueue)
-        add_error_pages(app, public_url)
         logger.info("runs are listed on %s", public_url)
     return app
 

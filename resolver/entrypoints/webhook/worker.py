@@ -28,9 +28,10 @@ from resolver.entrypoints.webhook.request_queue import (
     RequestQueue,
     next_retry_wait,
     silence_dbos,
+    starting_dbos,
 )
 from resolver.entrypoints.webhook.request_runner import RequestRunner
-from resolver.errors import ResolverError, UsageError
+from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import Trigger, TriggerKind
@@ -128,17 +129,10 @@ class Worker:
 
         Raises UsageError if the database can't be used.
         """
-        try:
+        with starting_dbos():
             self._queue.configure(self._concurrency)
             dbos.DBOS.launch()
             self._recover()
-        except (SQLAlchemyError, dbos.error.DBOSException, OSError) as error:
-            raise UsageError(
-                f"the database can't be used: {first_line(error)}",
-                "check RESOLVER_DATABASE_URL, and that the database runs",
-            ) from error
-        except DatabaseError as error:
-            raise UsageError(error.what, error.next_step) from error
 
     def drain(self) -> None:
         """Return all requests of this process to the queue, since it ends. It writes nothing more
