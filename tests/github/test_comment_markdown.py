@@ -1,12 +1,14 @@
 """Tests of making a model's markdown inert."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it.token import Token
 
+from resolver.github.comments.pull_request_text import commit_message, pull_request_body
 from resolver.github.text.comment_markdown import is_closed, safe_markdown
 from resolver.github.text.markdown import (
     NOTIFYING,
@@ -15,9 +17,11 @@ from resolver.github.text.markdown import (
     format_title,
     markdown_parser,
     single_line,
+    without_bot_commands,
     without_notifications,
 )
 from resolver.trace.untrusted_text import utf16_length
+from tests.github import reports
 from tests.github.markup import soup
 
 NOTIFYING_PIECES = [
@@ -148,3 +152,171 @@ def test_a_title_is_never_empty_long_or_active(text: str) -> None:
 def test_no_part_of_several_references_in_one_is_left(text: str) -> None:
     for written in (format_title(text), without_notifications(text)):
         assert not NOTIFYING.search(written)
+
+
+LONG_URL = "http://x.example/" + "p" * 300
+
+WRITTEN = {
+    "# A *b*\nc": "#### A *b*\n\nc",
+    "a b\n===": "#### a b",
+    "# - a": "#### \\- a",
+    "# ": "",
+    "a\n# b": "a\n\n#### b",
+    "```py x\na\n```": "```py\na\n```",
+    "    code": "```\ncode\n```",
+    "<div>\nx\n</div>": "```html\n<div>\nx\n</div>\n```",
+    "a\n\n---\n\nb": "a\n\n***\n\nb",
+    "> a\n>\n> b\n>\n> - c": "> a\n>\n> b\n>\n> - c",
+    "3. a\n4. b": "3. a\n4. b",
+    "999999998. a\n2. b\n3. c": "999999998. a\n999999999. b\n999999999. c",
+    "1. a\n\n   b\n\n2. c": "1. a\n\n   b\n2. c",
+    "- a\n  - b\n  - c\n- d": "- a\n  - b\n  - c\n- d",
+    "- a\n\n  - b": "- a\n\n  - b",
+    "- a\n  1. b": "- a\n\n  1. b",
+    "- ```\n  x\n  ```\n  - b": "- ```\n  x\n  ```\n\n  - b",
+    "- \n- b": "- \n- b",
+    "|a|b|\n|-|-|\n|`x`|2|\n|@bob|4|": "| a | b |\n| --- | --- |\n| `x` | 2 |\n| `@bob` | 4 |",
+    "|a|\n|-|": "| a |\n| --- |",
+    "a  \nb": "a\\\nb",
+    "a\nb": "a\nb",
+    "~~a~~ **b** *c* `d`": "~~a~~ **b** *c* `d`",
+    "**@a**": "**`@a`**",
+    "[a](http://x.example/z|w)": "[a](<http://x.example/z%7Cw>)",
+    "[a\nb](http://x.example)": "[a b](<http://x.example>)",
+    "[a](https://x.example)": "[a](<https://x.example>)",
+    "<http://x.example/z>": "<http://x.example/z>",
+    "[](http://x.example)": "<http://x.example>",
+    "[a](ftp://x.example)": "a (`ftp://x.example`)",
+    "[](ftp://x.example)": "`ftp://x.example`",
+    "<ftp://x.example/z>": "`ftp://x.example/z`",
+    "[a](http://u@x.example)": "a (`http://u@x.example`)",
+    "[a](http:///x)": "a (`http:///x`)",
+    "[a]()": "a",
+    "[a](/x)": "a (`/x`)",
+    "\\- a": "\\- a",
+    "http://x.example/z": "<http://x.example/z>",
+    "[http://x.example/z](http://x.example/y) http://x.example/w": (
+        "[`http://x.example/z`](<http://x.example/y>) <http://x.example/w>"
+    ),
+    "[a](https://github.com/o/r/issues/5)": "a (`https://github.com/o/r/issues/5`)",
+    f"![d]({LONG_URL})": f"(image: d `{LONG_URL[:199]}…`)",
+    f"[d](ftp:{LONG_URL})": f"d (`{f'ftp:{LONG_URL}'[:199]}…`)",
+    "![](http://x.example/i.png)": "(image: `http://x.example/i.png`)",
+    "![@a](http://x.example/i.png)": "(image: `@a` `http://x.example/i.png`)",
+}
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_a_construct_is_written_as(text: str) -> None:
+    assert safe_markdown(text, forge_host="x.example") == WRITTEN[text]
+
+
+def test_a_text_of_the_exact_limit_is_kept_and_a_longer_one_shortened() -> None:
+    text = "word " * 19 + "words"
+    assert safe_markdown(text, limit=100) == text
+    shortened = safe_markdown(text, limit=99)
+    assert text.startswith(shortened.rstrip("…").rstrip()) and 80 < len(shortened) <= 99
+    assert safe_markdown("x", limit=1) == "x"
+    assert safe_markdown("x", limit=0) == ""
+    # An emoji has two units.
+    assert safe_markdown("😀" * 50, limit=100) == "😀" * 50
+    assert utf16_length(safe_markdown("😀" * 50, limit=99)) <= 99
+
+
+def test_open_constructs_are_recognized() -> None:
+    closed = ["", "a", "- a", "> a", "```\nx\n```", "<details>\n\nx\n\n</details>", "<!-- x -->"]
+    still_open = ["```\nx", "<!-- x", "<details>\n\nx", "<DETAILS open>\n\nx", "x\n\n</details>"]
+    assert [text for text in closed if not is_closed(text)] == []
+    assert [text for text in still_open if is_closed(text)] == []
+
+
+COMMANDS = (
+    "/approve",
+    "/lgtm cancel",
+    "/merge",
+    "/retest",
+    "/ok-to-test",
+    "!merge",
+    "bors r+",
+    "bors: try",
+    "@dependabot merge",
+    "@mergifyio refresh",
+    "retest this please",
+    "ok to test",
+)
+LIVE = re.compile(
+    r"(?im)^\s*(?:[-*+>]\s+)*(?:/(?:approve|lgtm|merge|retest|ok-to-test)\b|!merge|bors:? |"
+    r"@(?:dependabot|mergifyio) |retest this|ok to test)"
+)
+SHA = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "form", ["{}", "Done.\n{}", "- {}", "> {}", "```\n{}\n```", "    {}", "1. {}", "  {}"]
+)
+def test_no_line_begins_with_a_command(form: str, command: str) -> None:
+    """The model writes commands to other bots, such as `/approve`: no line begins with one."""
+    text = form.format(command)
+    assert LIVE.search(command)
+    for written in (
+        safe_markdown(text),
+        fence(text),
+        single_line(text),
+        without_notifications(text),
+    ):
+        assert not LIVE.search(written), written
+    assert not LIVE.search(format_title(command))
+    assert without_bot_commands(without_bot_commands(text)) == without_bot_commands(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/usr/bin/env python", "/etc/passwd", "!= 3", "@property", "and/or", "boring", "only /"],
+)
+def test_ordinary_lines_stay_as_they_are(text: str) -> None:
+    assert without_bot_commands(text) == text
+
+
+@pytest.mark.attack
+def test_a_pull_request_and_its_commit_contain_no_commands() -> None:
+    """The model's report contains bot commands: pull request and commit message command nobody."""
+    words = "\n\n".join(["/approve", "bors r+", "@dependabot merge", "Fine. " * 20 + "/lgtm"])
+    made: Any = reports.report(outcome=reports.outcome(message=f"/merge\n\n{words}", change=words))
+    assert not LIVE.search(pull_request_body(made))
+    assert not LIVE.search(commit_message(made))
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("text", [SHA, f"octo/calc@{SHA[:7]}", f"mona@{SHA}", f"see {SHA}."])
+def test_commits_in_a_text_are_no_links(text: str) -> None:
+    """The model writes full commit hashes and OWNER/NAME@SHA: they don't become links."""
+    assert re.search(r"`(?:[\w/]+@)?0123456[0-9a-f]*`", safe_markdown(text))
+    for written in (format_title(text), without_notifications(text)):
+        assert not re.search(r"\b[0-9a-f]{40}\b|@[0-9a-f]{7}", written)
+        assert written.replace("\u2060", "") == text
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("[GitHub](https://evil.example/x)", "GitHub (`https://evil.example/x`)"),
+        ("https://evil.example/?d=1", "`https://evil.example/?d=1`"),
+        ("<https://evil.example/?d=1>", "`https://evil.example/?d=1`"),
+        ("www.evil.example/a", "`www.evil.example/a`"),
+        ("[docs](https://forge.test/o/r/wiki)", "[docs](<https://forge.test/o/r/wiki>)"),
+        ("https://forge.test/o/r/wiki", "<https://forge.test/o/r/wiki>"),
+        ("[x](https://forge.test/s?q=secret)", "x (`https://forge.test/s?q=secret`)"),
+        ("[x](https://forge.test.evil.example)", "x (`https://forge.test.evil.example`)"),
+        (
+            "[https://evil.example](https://forge.test/o)",
+            "[`https://evil.example`](<https://forge.test/o>)",
+        ),
+    ],
+)
+def test_only_pages_of_the_forge_are_links(text: str, written: str) -> None:
+    """The model links to a host under another name, or with data in the query: it is shown as
+    text."""
+    assert safe_markdown(text, forge_host="forge.test") == written

@@ -4,6 +4,7 @@ import re
 from typing import Literal, get_args
 
 import pytest
+from jinja2 import Environment
 
 from resolver.errors import (
     Cause,
@@ -17,6 +18,7 @@ from resolver.errors import (
     RunStopped,
 )
 from resolver.github.comments.comment_text import comment_body
+from resolver.github.comments.progress import RunProgress, progress_body
 from resolver.github.comments.pull_request_text import (
     addition_text,
     commit_message,
@@ -24,6 +26,7 @@ from resolver.github.comments.pull_request_text import (
     pull_request_title,
 )
 from resolver.github.comments.report import Report, RunFailure, failure_from_error
+from resolver.github.comments.templates import markdown_environment, safe
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import markdown_parser
 from resolver.github.text.markers import (
@@ -41,6 +44,16 @@ from resolver.models.run import (
     Publication,
     PullRequest,
     RunState,
+)
+from resolver.models.titles import MAX_TITLE_CHARACTERS, is_usable_title
+from resolver.models.verification import (
+    ChangedExpectation,
+    CheckExecution,
+    MissingEnvironment,
+    Remedy,
+    UnpreparedEnvironment,
+    Verification,
+    VerificationReason,
 )
 from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
@@ -356,3 +369,179 @@ def test_a_file_name_cannot_break_the_table() -> None:
     tokens = markdown_parser().parse(body)
     cells = [t.content for t in tokens if t.type == "inline" and ".py" in t.content]
     assert cells == ["``a|b`c.py``", "`x y.py`"]
+
+
+UNPREPARED = UnpreparedEnvironment(paths=("package.json",), cause="no_setup")
+REASONS = [reason for reason in get_args(VerificationReason) if reason not in {"", "disabled"}]
+
+
+def body(verification: Verification | None) -> str:
+    return pull_request_body(
+        reports.report(
+            verification=verification, base="a" * 40, repository_url="https://github.com/o/r"
+        )
+    )
+
+
+def test_each_reason_has_its_own_text() -> None:
+    texts = set()
+    reasons = [reason for reason in REASONS if reason != "no_change"]
+    for reason in reasons:
+        needs = {"unprepared": UNPREPARED} if reason == "environment" else {}
+        found = reports.verification(
+            verdict="not_verified", reason=reason, reproduction=(), **needs
+        )
+        [text] = [line for line in body(found).splitlines() if "**Not verified:**" in line]
+        assert text.endswith(".") and text.startswith("> **Not verified:** ")
+        texts.add(text)
+    assert len(texts) == len(reasons)
+
+
+@pytest.mark.parametrize(
+    ("remedy", "suggestion", "words"),
+    [
+        ("setup", "pip install -e .[test]", "Install what the tests need: `setup: pip install -e"),
+        ("setup", "", "Install what the tests need: with `setup`"),
+        ("image", "", "Set `image` in `.github/resolver.yml` to an image that has this program"),
+        ("egress", "", "The sandbox has no network unless the operator allows it: set `egress:"),
+    ],
+)
+def test_where_no_test_ran_the_line_that_says_why_and_the_remedy_are_shown(
+    remedy: Remedy, suggestion: str, words: str
+) -> None:
+    lacks = MissingEnvironment(line="No module named 'x'", remedy=remedy, suggestion=suggestion)
+    found = reports.verification(
+        verdict="not_verified", reason="base_failed_to_run", reproduction=(), lacks=lacks
+    )
+    assert f"**Not verified:** no test ran: `No module named 'x'`. {words}" in body(found)
+
+
+def test_what_old_tests_expect_is_shown_beside_what_the_change_makes_of_it() -> None:
+    part = ChangedExpectation(path="tests/a.py", old="assert x == 1 | 2\n", new="assert x == 3")
+    gone = ChangedExpectation(path="tests/b.py", old="assert y", new="")
+    text = body(
+        reports.verification(
+            verdict="not_verified",
+            reason="former_behavior",
+            former=("test_a.py::one", "test_a.py::two"),
+            broken=("test_a.py::one", "test_a.py::two"),
+            reproduction=(),
+            expectations=(part, gone),
+        )
+    )
+    assert (
+        "2 old tests expect the former behavior" in text
+        and "A person decides which is right." in text
+    )
+    assert "- Expect the former behavior: `test_a.py::one`, `test_a.py::two`" in text
+    diff = "@@ tests/a.py @@\n- assert x == 1 | 2\n+ assert x == 3\n@@ tests/b.py @@\n- assert y"
+    assert f"\n```diff\n{diff}\n```\n" in text
+    assert text.startswith("<!-- ") and "\n\n> [!WARNING]\n> **Not verified:** 2 old" in text
+    assert "Broken:" not in text
+
+
+def test_names_and_outputs_from_a_sandbox_are_escaped() -> None:
+    hostile = "x`|<script> @octocat #1\n| a | [b](http://evil.example) ```"
+    names = dict.fromkeys(("broken", "missing", "reproduction"), (hostile,))
+    failing = CheckExecution(exit_code=1, seconds=1.0, output=hostile)
+    update = {"command": hostile, "head": failing, **names}
+    check = reports.verification().checks[0].model_copy(update=update)
+    verified = reports.verification(verdict="not_verified", reason="regression", checks=(check,))
+    text = body(verified)
+    assert is_closed(text)
+    assert "\n| a |" not in text.partition("<details>")[0]
+    assert utf16_length(text) <= MAX_BODY
+
+
+def progress(**known: object) -> str:
+    shown = RunProgress(
+        trigger=reports.trigger(), run="r", since=reports.WHEN, until=reports.WHEN, verifies=True
+    )
+    return progress_body(shown.model_copy(update=known))
+
+
+@pytest.mark.parametrize(
+    ("url", "is_shown"),
+    [
+        ("https://github.com/octo/demo/actions/runs/7", True),
+        ("javascript:alert(1)", False),
+        ("https://a.example/x) [y](z", False),
+        ("", False),
+    ],
+)
+def test_the_progress_links_only_to_pages(url: str, is_shown: bool) -> None:
+    assert (f"[Log of the run]({url})" in progress(log_url=url)) is is_shown
+
+
+HOSTILE = "*a* <b> @octocat\n# c"
+ESCAPED = r"\*a\* &lt;b&gt; `@octocat` # c"
+
+
+@pytest.fixture(scope="module")
+def environment() -> Environment:
+    return markdown_environment()
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("{{ x }}", ESCAPED),
+        ("{{ '**y**: ' ~ x }}", f"**y**: {ESCAPED}"),
+        ("{{ [x, safe] | join(', ') }}", f"{ESCAPED}, **s**"),
+        ("{% set y %}**{{ x }}**{% endset %}{{ y }}", f"**{ESCAPED}**"),
+        ("{% macro m(z) %}[{{ z }}]{% endmacro %}{{ m(x) }}", f"[{ESCAPED}]"),
+        ("{{ {'k': x}.get('k') or safe }}", ESCAPED),
+        ("{{ x | code }}", "`*a* <b> @octocat # c`"),
+        ("{{ x | upper }}", ESCAPED.upper().replace("&LT;", "&lt;").replace("&GT;", "&gt;")),
+        ("{{ safe }}{{ nothing }}{{ 3 }}", "**s**3"),
+    ],
+)
+def test_a_text_of_others_is_escaped_however_it_gets_into_a_comment(
+    environment: Environment, source: str, expected: str
+) -> None:
+    """A template is given markup, tags and mentions, and names no filter: they are words."""
+    values = {"x": HOSTILE, "safe": safe("**s**"), "nothing": None}
+    assert environment.from_string(source).render(values) == expected
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "fix(parser): keep the sign",
+        "[core] Keep the sign",
+        "net/http: keep the sign",
+        "Fixed #12 -- Kept the sign.",
+        "gh-12: Keep the sign",
+        "SHOP-12: Keep the sign",
+        "🐛 Keep the sign",
+        ":bug: keep the sign",
+        "Parser no longer crashes on empty input",
+        "Corrige el análisis de entradas vacías",
+        "修复空输入时的崩溃",
+        "Set does not override `__eq__`",
+        "Fix #12 in the parser",
+        "x" * MAX_TITLE_CHARACTERS,
+    ],
+)
+def test_any_line_about_the_change_is_a_title(title: str) -> None:
+    assert is_usable_title(title)
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "", " \n", "Add alpha()\n\nIt was missing.", "x" * (MAX_TITLE_CHARACTERS + 1),
+        "# Add alpha()", "- Add alpha()", "1. Add alpha()", "**Add** alpha()",
+        "Add [alpha](a.py)", "#12", "12", "Fixes #12", "fix issue #12.",
+    ],
+)  # fmt: skip
+def test_other_text_and_the_number_of_an_issue_are_no_title(title: str) -> None:
+    assert not is_usable_title(title)
+
+
+def test_a_long_subject_is_truncated_between_words() -> None:
+    report = reports.report(outcome=reports.outcome(title="Keep the sign " * 15))
+    short = commit_message(report).split("\n")[0]
+    assert len(short) <= MAX_TITLE_CHARACTERS and short.endswith("sign…")
+    assert len(pull_request_title(report)) > 200
