@@ -5,6 +5,7 @@ are written, and the model of the fields says what a text stands for. Whatever i
 gives its fields or a FrontmatterError.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,8 +30,7 @@ M = TypeVar("M", bound=BaseModel)
 class Document:
     """Represents a parsed file. `fields` is empty if the file has no frontmatter.
 
-    lines: line number in the file (from 1) of each field, by the field's dotted path (`name`,
-        `inputs.0.name`).
+    lines: line number in the file (from 1) of each field.
     """
 
     path: str
@@ -62,14 +62,10 @@ def read_document(text: str, path: str) -> Document:
     if len(frontmatter) > MAX_FRONTMATTER_LENGTH:
         what = f"the front matter has more than {MAX_FRONTMATTER_LENGTH} characters"
         raise FrontmatterError(path, first_line, what)
-    lines: dict[str, int] = {}
     try:
-        read_yaml(frontmatter, texts=True)  # refuses what is too deep or expands to too much
+        fields = read_yaml(frontmatter, texts=True) or {}
+        json.dumps(fields, ensure_ascii=False).encode()
         node = yaml.compose(frontmatter, Loader=yaml.BaseLoader)
-        fields = {} if node is None else _value(node, "", lines)
-        if not isinstance(fields, dict):
-            what = "the front matter is not a mapping of fields (`name: value`)"
-            raise FrontmatterError(path, first_line + 1, what)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = f"this is not valid YAML: {error.problem or error.context}"
@@ -77,36 +73,24 @@ def read_document(text: str, path: str) -> Document:
     except yaml.reader.ReaderError as error:
         line = first_line + frontmatter.count("\n", 0, int(error.position))
         raise FrontmatterError(path, line, "a character that YAML forbids") from error
-    lines = {name: first_line + line for name, line in lines.items()}
+    except UnicodeEncodeError as error:
+        raise FrontmatterError(path, first_line, "an escape sequence is no character") from error
+    if not isinstance(fields, dict):
+        what = "the front matter is not a mapping of fields (`name: value`)"
+        raise FrontmatterError(path, first_line + 1, what)
+    lines: dict[str, int] = {}
+    for key, _ in node.value if node else ():
+        line = first_line + key.start_mark.line
+        if key.value in lines:
+            raise FrontmatterError(path, line, f"`{key.value}` occurs twice")
+        lines[key.value] = line
     return Document(path, fields, text[closing.end() :].strip("\n"), lines)
-
-
-def _value(node: yaml.Node, path: str, lines: dict[str, int]) -> Any:
-    """Return the node as text, lists and dicts, and add the line of each field to `lines`."""
-    if isinstance(node, yaml.ScalarNode):
-        # JSON writes a character beyond U+FFFF as two escapes (a surrogate pair), which are joined
-        # here: https://www.rfc-editor.org/rfc/rfc8259#section-7
-        return node.value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(node, yaml.SequenceNode):
-        for number, item in enumerate(node.value):
-            lines[f"{path}{number}"] = item.start_mark.line
-        return [_value(item, f"{path}{index}.", lines) for index, item in enumerate(node.value)]
-    fields: dict[str, Any] = {}
-    for key, value in node.value:
-        name = key.value if isinstance(key, yaml.ScalarNode) else None
-        if name is None or name in fields:
-            what = "the name of a field is not text" if name is None else f"`{name}` occurs twice"
-            raise yaml.MarkedYAMLError(problem=what, problem_mark=key.start_mark)
-        lines[f"{path}{name}"] = key.start_mark.line
-        fields[name] = _value(value, f"{path}{name}.", lines)
-    return fields
 
 
 def validate_document(document: Document, model: type[M]) -> M:
     """Return the fields as an instance of `model`.
 
-    Raises FrontmatterError with the line of the first invalid field. A missing field is reported at
-    the mapping that should contain it.
+    Raises FrontmatterError with the line of the first invalid field.
     """
     try:
         return model.model_validate(dict(document.fields))
@@ -118,9 +102,8 @@ def validate_document(document: Document, model: type[M]) -> M:
         )
         suffix = f" (and {len(other_errors)} more)" if other_errors else ""
         message = f"`{field}`: {what}" if field else what
-        raise FrontmatterError(
-            document.path, _line_of(document, first_error["loc"]), f"{message}{suffix}"
-        ) from error
+        line = document.lines.get(field.partition(".")[0], 1)
+        raise FrontmatterError(document.path, line, f"{message}{suffix}") from error
 
 
 _TYPE_MESSAGES = {
@@ -130,12 +113,3 @@ _TYPE_MESSAGES = {
     "dict_type": "this has to be a mapping of fields (`name: value`)",
 }
 """Clearer messages for pydantic's error types: people who write YAML know lists, not tuples."""
-
-
-def _line_of(document: Document, location: tuple[int | str, ...]) -> int:
-    """Return the line of a field, of the nearest enclosing field, or else 1."""
-    for length in range(len(location), 0, -1):
-        line = document.lines.get(".".join(str(part) for part in location[:length]))
-        if line is not None:
-            return line
-    return 1

@@ -41,7 +41,6 @@ def test_fields_and_body_are_separated() -> None:
     assert document.body == "# Title\n\ntext"
     assert document.lines["name"] == 2
     assert document.lines["triggers"] == 3
-    assert document.lines["triggers.1"] == 5
 
 
 def test_a_duplicate_field_is_refused_at_the_second() -> None:
