@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from textwrap import shorten
 from typing import Literal
 
-from resolver.agents.base import Agent, DummyAgent
+from resolver.agents.base import Agent
 from resolver.agents.codeact import CodeActAgent, DefinedAgent
 from resolver.agents.definitions import (
     NO_OPTIONAL_TOOLS,
@@ -41,7 +41,7 @@ class BuiltInAgent:
 
     make: creates the agent.
     description: one line about the agent, for agents that may delegate to it and people who may
-    call it by name; None hides it from both.
+    call it by name.
     note: additional advice for agents that may delegate to it.
     is_callable: whether a person can call it by name.
     is_read_only: as the agent of a run, its result is its final message, and its changes to files
@@ -50,7 +50,7 @@ class BuiltInAgent:
     """
 
     make: Callable[[Model, Dialect, AvailableTools], Agent]
-    description: str | None = None
+    description: str
     note: str | None = None
     is_callable: bool = True
     is_read_only: bool = False
@@ -123,7 +123,7 @@ def delegate_agents(available: AvailableTools) -> tuple[DelegateAgent, ...]:
         *(
             DelegateAgent(name, "; ".join(filter(None, (agent.description, agent.note))))
             for name, agent in AGENTS.items()
-            if agent.description and is_available[agent.needs]
+            if is_available[agent.needs]
         ),
         *(
             DelegateAgent(definition.name, _describe_definition(definition))
@@ -192,5 +192,4 @@ AGENTS: dict[str, BuiltInAgent] = {
         is_read_only=True,
         needs="browser_tools",
     ),
-    "DummyAgent": BuiltInAgent(lambda *_: DummyAgent()),
 }

@@ -89,7 +89,7 @@ def test_the_registry_finds_a_defined_agent_by_its_exact_name() -> None:
 
 def test_the_available_delegates_depend_on_the_run() -> None:
     names = [agent.name for agent in delegate_agents(AvailableTools())]
-    assert "BrowsingAgent" not in names and "DummyAgent" not in names
+    assert "BrowsingAgent" not in names
     offer = AvailableTools(
         mcp=(BROWSER_TOOL,), index=True, definitions=(defined("read_only: true\n"),)
     )

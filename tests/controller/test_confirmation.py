@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from resolver.agents.base import DummyAgent
 from resolver.controller.confirmation import MAX_SHOWN_LENGTH, Confirmation, pending_approval_in
 from resolver.controller.control import (
     Approve,
@@ -25,6 +24,7 @@ from resolver.events.lifecycle import (
 from resolver.events.log import Event
 from resolver.models.approval import PendingApproval, SecurityRisk, parse_action_rule
 from resolver.models.run import Completion, RunState
+from tests.controller.dummy_agent import DummyAgent
 from tests.controller.scenario import START, Scenario, all_events, finish, hand_on, reply
 
 DANGER = "rm -rf /"

@@ -2,7 +2,6 @@
 
 import pytest
 
-from resolver.agents.base import DummyAgent
 from resolver.errors import LimitReached, ModelAuthError, ModelError, RunStopped, SandboxError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -14,6 +13,7 @@ from resolver.events.state import State
 from resolver.memory.condensers.rules import ConversationWindow
 from resolver.memory.condensers.view import LogCondenser
 from resolver.models.run import DeclineReason, Outcome, RunLimits, RunState
+from tests.controller.dummy_agent import DummyAgent
 from tests.controller.scenario import Sandbox, Scenario, bash
 
 

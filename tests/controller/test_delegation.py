@@ -2,7 +2,7 @@
 
 import pytest
 
-from resolver.agents.base import Agent, DummyAgent
+from resolver.agents.base import Agent
 from resolver.controller.control import Extend, Pause, Resume, Stop
 from resolver.controller.delegation import nested_events
 from resolver.errors import LogError, ModelError
@@ -14,6 +14,7 @@ from resolver.events.log import Event
 from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.models.run import Extension, RunLimits, RunState
+from tests.controller.dummy_agent import DummyAgent
 from tests.controller.scenario import Scenario, bash, finish, hand_on
 
 LIMITS = RunLimits(max_iterations=21, max_budget=4.0, max_time=1000)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from resolver.agents.base import DummyAgent
 from resolver.controller.controller import Condensers
 from resolver.controller.recovery import unanswered_actions
 from resolver.errors import SandboxLost
@@ -19,6 +18,7 @@ from resolver.events.stream import EventStream
 from resolver.memory.condensers.rules import ConversationWindow
 from resolver.memory.condensers.view import LogCondenser
 from resolver.models.run import Completion, PlanItem, RunLimits, RunState
+from tests.controller.dummy_agent import DummyAgent
 from tests.controller.scenario import Scenario, all_events, bash, finish, hand_on, reply
 
 REPLIES: tuple[Completion, ...] = (

@@ -2,13 +2,13 @@
 
 import pytest
 
-from resolver.agents.base import DummyAgent
 from resolver.controller.control import Extend, MessageToAgent, Pause, Request, Resume, Stop
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, Source
 from resolver.events.state import State
 from resolver.models.run import Extension, RunLimits, RunState
+from tests.controller.dummy_agent import DummyAgent
 from tests.controller.scenario import Scenario, bash, reply
 
 MOST = RunLimits(max_iterations=350, max_budget=9.0, max_time=9000)

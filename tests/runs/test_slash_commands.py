@@ -61,14 +61,13 @@ def test_a_name_or_a_command_chooses_the_agent(named: str, command: Command, age
     assert chosen == agent
 
 
-@pytest.mark.parametrize("named", ["DummyAgent", "ReviewerAgent", "nobody", "stop", "review"])
+@pytest.mark.parametrize("named", ["ReviewerAgent", "nobody", "stop", "review"])
 def test_a_name_that_is_none_lists_what_there_is(named: str) -> None:
     with pytest.raises(UsageError) as caught:
         choose_agent(trigger(named), "CodeActAgent", definitions("own"), SKILLS)
     assert f"/{named}" in caught.value.what
     for name in ("/own", "/release-notes", "/CodeActAgent"):
         assert name in caught.value.next_step
-    assert "/DummyAgent" not in caught.value.next_step
     assert "/ReviewerAgent" not in caught.value.next_step
 
 

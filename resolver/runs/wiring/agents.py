@@ -124,9 +124,7 @@ def list_slash_commands(
     """
     defined = tuple(SlashCommand(agent.name, agent.description) for agent in agents.agents)
     built_in = (
-        SlashCommand(name, agent.description)
-        for name, agent in AGENTS.items()
-        if agent.description and agent.is_callable
+        SlashCommand(name, agent.description) for name, agent in AGENTS.items() if agent.is_callable
     )
     taken_names = {
         name.casefold() for name in (*RESERVED_NAMES, *(command.name for command in defined))
