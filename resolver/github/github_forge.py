@@ -105,10 +105,6 @@ class GitHubForge:
             permissions = self._repository.complete().raw_data.get("permissions") or {}
         return bool(permissions.get("push"))
 
-    def is_public(self) -> bool | None:
-        """Return True if anybody can read the repository, None if GitHub does not say."""
-        return accounts.is_public(self._access, self._repository)
-
     def snapshot(self, query: SnapshotQuery) -> RepositorySnapshot | None:
         """Return the state of the repository's refs, None if it has to be read with git.
 

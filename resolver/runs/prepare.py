@@ -281,8 +281,7 @@ def configure(
         trigger,
         credential,
         folder,
-        forge.is_public if forge else lambda: None,
-        accepted.snapshot.siblings if accepted.snapshot else None,
+        accepted.snapshot.siblings if accepted.snapshot else (),
     )
     initial_agent = opening.agent if opening else settings.agent
     agent = choose_agent(request.trigger, initial_agent, agents, list_tasks(library))

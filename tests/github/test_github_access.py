@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from resolver.config.retries import RetryPolicy
-from resolver.errors import ForgeError
+from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import FixedToken, GitHubAccess
 from resolver.github.client.failures import ServerFailure
 from resolver.github.client.resources import query_graphql
@@ -51,6 +51,17 @@ def test_reads_and_queries_are_retried_after_an_error_or_a_lost_connection(
     github.fail_next("POST", "/graphql$", 502)
     found = query_graphql(access(github, token), "query { viewer { login } }", {})
     assert found == {"viewer": {"login": "octo"}}
+
+
+@pytest.mark.attack
+def test_a_query_is_sent_to_the_host_of_the_rest_api_alone(
+    github: GitHubServer, token: str
+) -> None:
+    """The addresses of the two APIs are of two hosts: the token is sent to neither."""
+    elsewhere = access(github, token, graphql_url="https://evil.example/graphql")
+    with pytest.raises(UsageError, match="on two hosts"):
+        query_graphql(elsewhere, "query { viewer { login } }", {})
+    assert github.requests == []
 
 
 @pytest.mark.parametrize(

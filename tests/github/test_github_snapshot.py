@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from resolver.git.git import HostGit, create_bare_repository
 from resolver.git.remote import OrphanCommit, write_orphans
 from resolver.github.client.access import FixedToken, GitHubAccess
@@ -18,9 +20,9 @@ WANTED = SnapshotQuery(
 )
 
 
-def make_access(github: GitHubServer, graphql_url: str = "") -> GitHubAccess:
-    token = github.token_for("octo", "octo/calc")
-    urls = (github.api_url, github.server_url, graphql_url or github.graphql_url)
+def make_access(github: GitHubServer, token: str | None = None) -> GitHubAccess:
+    token = token or github.token_for("octo", "octo/calc")
+    urls = (github.api_url, github.server_url, github.graphql_url)
     return GitHubAccess(FixedToken(token), *urls, attempts=0)
 
 
@@ -44,6 +46,21 @@ def test_a_new_repository_has_only_a_default_branch(github: GitHubServer) -> Non
     assert found == RepositorySnapshot("main", tip, siblings=frozenset({".b"}))
 
 
+@pytest.mark.attack
+@pytest.mark.parametrize("is_private", [True, False])
+def test_private_skills_are_for_private_repositories(
+    github: GitHubServer, is_private: bool
+) -> None:
+    """A run on a public repository can read private ones of its owner: it shows nothing of them."""
+    github.create_repository("octo/calc", {"a": "1"}, private=is_private)
+    github.create_repository("octo/.a", {"a": "1"}, private=True)
+    github.create_repository("octo/.b", {"a": "1"})
+    token = github.token_for("octo", "octo/calc", "octo/.a", "octo/.b")
+    found = read_snapshot(make_access(github, token), "octo/calc", WANTED)
+    assert found is not None
+    assert found.siblings == ({".a", ".b"} if is_private else {".b"})
+
+
 def test_a_ref_is_read_with_its_file(github: GitHubServer, tmp_path: Path) -> None:
     github.create_repository("octo/calc", {"a": "1"})
     tip = put(github, tmp_path, b'{"a": "\xc3\xa9"}\n')
@@ -62,6 +79,7 @@ def test_a_truncated_file_is_unknown(github: GitHubServer, tmp_path: Path) -> No
 
 def test_the_refs_are_read_with_git_if_the_query_fails(github: GitHubServer) -> None:
     github.create_repository("octo/calc", {"a": "1"})
-    access = make_access(github, "http://127.0.0.1:1/graphql")
+    access = make_access(github)
+    assert read_snapshot(access, "octo/none", WANTED) is None
+    github.fail_next("POST", "/graphql$", 502, body="<html>")
     assert read_snapshot(access, "octo/calc", WANTED) is None
-    assert read_snapshot(make_access(github), "octo/none", WANTED) is None

@@ -62,9 +62,6 @@ class MemoryForge:
     def operator_may_push(self) -> bool:
         return self.level == "write"
 
-    def is_public(self) -> bool | None:
-        return None
-
     def snapshot(self, query: Any) -> Any:
         return None
 

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from resolver.github.github_forge import GitHubForge
 from resolver.models.pull_request import OpenPullRequest
@@ -253,34 +252,6 @@ def test_published_work_is_taken_over_and_a_resumed_run_publishes_what_is_missin
 SKILL = {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nHOUSE-WORD"}
 
 
-@pytest.mark.parametrize("says_so", [True, False])
-@pytest.mark.parametrize("is_private", [True, False])
-def test_private_skills_are_for_private_repositories(
-    github: GitHubServer, tmp_path: Path, *, is_private: bool, says_so: bool
-) -> None:
-    """says_so: GitHub says if the repository is public; otherwise git asks for it without a
-    token."""
-    github.create_repository("octo/calc", {"calc.py": "x = 1\n"}, private=is_private)
-    github.create_repository("octo/.github", SKILL, private=True)
-    for repository in ("octo/calc", "octo/.github"):
-        github.grant("resolver-bot", repository, "read")
-    settings = load_settings({}, {"GITHUB_SERVER_URL": github.server_url}, {})
-    token = github.token_for("resolver-bot", "octo/calc", "octo/.github")
-    credential = Credential(github.server_url, token)
-    workspace = Workspace.clone(
-        settings.clone_url("octo/calc"), tmp_path / "clone", credential=credential
-    )
-    known = read_skills(
-        workspace,
-        settings,
-        on("octo/calc"),
-        credential,
-        tmp_path,
-        lambda: not is_private if says_so else None,
-    )
-    assert (known.skill("house") is not None) is is_private
-
-
 def test_skills_of_the_owners_two_repositories_are_named_by_them_and_the_nearest_wins(
     github: GitHubServer, tmp_path: Path
 ) -> None:
@@ -292,7 +263,9 @@ def test_skills_of_the_owners_two_repositories_are_named_by_them_and_the_nearest
     github.create_repository("octo/.agents", sums)
     settings = load_settings({}, {"GITHUB_SERVER_URL": github.server_url}, {})
     workspace = Workspace.clone(settings.clone_url("octo/calc"), tmp_path / "clone")
-    library = read_skills(workspace, settings, on("octo/calc"), None, tmp_path, lambda: True)
+    library = read_skills(
+        workspace, settings, on("octo/calc"), None, tmp_path, (".agents", ".github")
+    )
     found = {name: library.skill(name) for name in ("house", "sums", "adding")}
     assert {name: skill and (skill.body, skill.source) for name, skill in found.items()} == {
         "house": ("HOUSE-WORD", "octo/.github: .agents/skills/house.md"),

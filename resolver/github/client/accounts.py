@@ -89,19 +89,3 @@ def is_member(repository: Repository, team: str, login: str) -> bool:
             return False
         raise
     return bool(answer.get("state") == "active")
-
-
-def is_public(access: GitHubAccess, repository: Repository) -> bool | None:
-    """Return True if anyone can read the repository, and None when that is not known.
-
-    It is not known on a GitHub Enterprise Server, which may require a login even for public
-    repositories, and when GitHub can't be asked.
-    """
-    try:
-        with access.wrap_errors(f"read {repository.full_name}", "metadata: read"):
-            completed = repository.complete()
-            if completed.private:
-                return False
-            return None if "x-github-enterprise-version" in completed.raw_headers else True
-    except ForgeError:
-        return None

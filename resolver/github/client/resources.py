@@ -27,6 +27,7 @@ from github.Repository import Repository
 from github.Requester import Requester
 from requests.utils import parse_header_links
 
+from resolver.errors import UsageError
 from resolver.github.client.access import GitHubAccess
 
 PAGE_SIZE = 100
@@ -199,9 +200,16 @@ def query_graphql(
         optional_fields: Fields that are null when the token may not read them, too.
     """
     document = {"query": query, "variables": variables}
-    headers, body = access.requester().requestJsonAndCheck(
+    if urlsplit(access.graphql_url).netloc != urlsplit(access.api_url).netloc:
+        raise UsageError(
+            "GITHUB_GRAPHQL_URL and GITHUB_API_URL are on two hosts", "give those of one GitHub"
+        )
+    status, headers, text = access.requester().requestJson(
         "POST", access.graphql_url, input=document
     )
+    if status != 200:
+        raise github.GithubException(status, text, headers)
+    body = json.loads(text)
     # Errors of a query are reported in an answer with status 200.
     tolerated = {("NOT_FOUND", field) for field in (*nullable_fields, *optional_fields)}
     tolerated |= {("FORBIDDEN", field) for field in optional_fields}

@@ -21,6 +21,7 @@ MAX_LISTED_REFS = 100
 _QUERY = """
 query($owner: String!, $name: String!, $ref: String!, $path: String!, $below: String!) {
   repository(owner: $owner, name: $name) {
+    isPrivate
     defaultBranchRef { name target { oid } }
     ref(qualifiedName: $ref) { target {
       oid
@@ -56,7 +57,8 @@ class RepositorySnapshot:
     ref_tip: the commit of the ref, None if there is no such ref.
     content: the text of the ref's file, None if it can't be shown as a whole.
     ref_names: the names of the refs below the prefix, without it.
-    siblings: those of the owner's repositories that the token can read.
+    siblings: those of the owner's repositories that the token can read and whose content may be
+        shown in this one: a public repository shows that of public ones only.
     """
 
     branch: str | None = None
@@ -79,7 +81,7 @@ def read_snapshot(
     variables["below"] = query.ref_prefix
     aliases = {f"sibling{number}": sibling for number, sibling in enumerate(query.siblings)}
     siblings = (
-        f'{alias}: repository(owner: $owner, name: "{sibling}") {{ id }}'
+        f'{alias}: repository(owner: $owner, name: "{sibling}") {{ isPrivate }}'
         for alias, sibling in aliases.items()
     )
     graphql = _QUERY % (MAX_LISTED_REFS, "\n  ".join(siblings))
@@ -88,6 +90,7 @@ def read_snapshot(
         with hasty_access.wrap_errors(f"read the refs of {repository}", "contents: read"):
             answer = query_graphql(hasty_access, graphql, variables, nullable_fields=tuple(aliases))
             default, ref = answer["repository"]["defaultBranchRef"], answer["repository"]["ref"]
+            is_private = answer["repository"]["isPrivate"]
             file = ref["target"].get("file") if ref else None
             blob = file["object"] if file else None
             return RepositorySnapshot(
@@ -96,7 +99,11 @@ def read_snapshot(
                 ref_tip=ref["target"]["oid"] if ref else None,
                 content=blob["text"] if blob and not blob["isTruncated"] else None,
                 ref_names=tuple(node["name"] for node in answer["repository"]["refs"]["nodes"]),
-                siblings=frozenset(aliases[alias] for alias in aliases if answer.get(alias)),
+                siblings=frozenset(
+                    sibling
+                    for alias, sibling in aliases.items()
+                    if (found := answer.get(alias)) and (is_private or not found["isPrivate"])
+                ),
             )
     except ForgeError as error:
         logger.info("%s", error.what)

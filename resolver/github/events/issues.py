@@ -122,7 +122,7 @@ def _assigned(event: IssueEvent, policy: ListeningPolicy) -> Trigger | IgnoredEv
         if _find_request(event, policy) is not None:
             return IgnoredEvent("its text already asks for the work")
     at = event.issue.updated_at
-    key = f"assigned:{_unique_id(event)}:{policy.bot_login.casefold()}:{at.isoformat()}"
+    key = f"assigned:{_unique_id(event)}:{(policy.bot_login or '').casefold()}:{at.isoformat()}"
     return trigger_of(event, TriggerKind.ISSUE_ASSIGNED, key, at, FIX)
 
 
@@ -144,7 +144,7 @@ def _reason_to_ignore_assignee(
     """Return the reason to ignore the event when `account` is not Resolver's own, else None."""
     if not policy.bot_login:
         return IgnoredEvent(f"it is not known if it was Resolver who {action}: set bot_login")
-    if account is None or account.login.casefold() != policy.bot_login.casefold():
+    if account is None or not policy.is_own_login(account.login):
         return IgnoredEvent(f"somebody else {action}")
     return None
 

@@ -28,8 +28,8 @@ class ListeningPolicy(FrozenModel):
 
     mention: str
     label: str
-    bot_login: str = Field(
-        default="", description="Login of Resolver's own account; empty when it is not known."
+    bot_login: str | None = Field(
+        default=None, description="Login of Resolver's own account; None when it is not known."
     )
     allowed_users: tuple[str, ...] = ()
     fix_failing_checks: str = "none"
@@ -49,7 +49,7 @@ class ListeningPolicy(FrozenModel):
 
     def is_own_login(self, login: str) -> bool:
         """Return True if `login` is known to be the login of Resolver's own account."""
-        return bool(self.bot_login) and login.casefold() == self.bot_login.casefold()
+        return bool(self.bot_login) and login.casefold() == (self.bot_login or "").casefold()
 
     def is_label(self, name: str) -> bool:
         """Return True if `name` is the label that asks for work."""

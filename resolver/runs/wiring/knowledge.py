@@ -4,14 +4,13 @@ Everything is read at commits that only people with write access can have made.
 """
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from pathlib import Path
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render, template_folder
 from resolver.errors import WorkspaceError
 from resolver.git.git import Credential
-from resolver.git.remote import list_refs
 from resolver.git.workspace import Workspace
 from resolver.memory.skills.library import (
     AGENTS_REPOSITORY_FOLDERS,
@@ -52,23 +51,20 @@ def read_skills(
     trigger: Trigger,
     credential: Credential | None,
     folder: Path,
-    is_public: Callable[[], bool | None],
-    siblings: Collection[str] | None = None,
+    siblings: Collection[str],
 ) -> Library:
     """Read the instructions and skills for this run.
 
     folder: for clones of the organization's repositories.
-    is_public: whether anybody can read this repository; None if the forge does not say.
-    siblings: the owner's shared repositories that exist; None if that is unknown.
+    siblings: the owner's shared repositories whose content may be shown here.
     """
     repository_source = SkillSource(
         Origin.REPOSITORY, workspace.trusted_paths(), workspace.read_trusted
     )
     sources = [repository_source, built_in_skills(template_folder() / "skills")]
     if trigger.kind is not TriggerKind.LOCAL:
-        siblings_to_read = ORGANIZATION_FOLDERS if siblings is None else siblings
         sources += _read_organization_skills(
-            settings, trigger.repository, credential, folder, is_public, siblings_to_read
+            settings, trigger.repository, credential, folder, siblings
         )
     return Library(sources)
 
@@ -78,14 +74,12 @@ def _read_organization_skills(
     repository: str,
     credential: Credential | None,
     folder: Path,
-    is_public: Callable[[], bool | None],
     siblings: Collection[str],
 ) -> list[SkillSource]:
     """Return the skills of the owner's shared repositories, as far as they are among `siblings`.
 
-    A repository that does not exist, or that the run's token can't read, has none: GitHub's answer
-    is the same for both. A run on a public repository reads only public ones, because skills in the
-    agent's prompt can appear in its comments and its log.
+    A run on a public repository reads only public ones, because skills in the agent's prompt can
+    appear in its comments and its log.
     """
     owner, _, name = repository.partition("/")
     shared_folders = {
@@ -93,14 +87,6 @@ def _read_organization_skills(
         for shared, folders in ORGANIZATION_FOLDERS.items()
         if shared != name.lower() and shared in siblings
     }
-    if not shared_folders:
-        return []
-    if credential is not None:
-        is_public_repository = is_public()
-        if is_public_repository is None:
-            is_public_repository = _is_readable_by_anybody(settings.clone_url(repository))
-        # Without a credential a clone succeeds only for a public repository.
-        credential = None if is_public_repository else credential
     sources: list[SkillSource] = []
     for shared, folders in shared_folders.items():
         url = settings.clone_url(f"{owner}/{shared}")
@@ -113,15 +99,6 @@ def _read_organization_skills(
         prefix = f"{owner}/{shared}: "
         sources.append(SkillSource(Origin.ORGANIZATION, paths, clone.read, prefix, folders))
     return sources
-
-
-def _is_readable_by_anybody(url: str) -> bool:
-    """Return True if anybody can read the repository."""
-    try:
-        list_refs(url, [], None)
-    except WorkspaceError:
-        return False
-    return True
 
 
 def render_instruction_changes(patch: Patch) -> str | None:
