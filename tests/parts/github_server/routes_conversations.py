@@ -51,14 +51,12 @@ def _is_descending(call: Call, default: str = "desc") -> bool:
 
 @route("GET issues", "issues")
 def list_issues(call: Call) -> list[Issue]:
-    state, creator = call.query.get("state", "open"), call.query.get("creator")
+    state = call.query.get("state", "open")
     wanted = {name for name in call.query.get("labels", "").lower().split(",") if name}
     rows = [
         issue
         for issue in _since(call, list(call.repository.issues.values()))
-        if state in (issue.state, "all")
-        and wanted <= {label.lower() for label in issue.labels}
-        and creator in (None, issue.author.login)
+        if state in (issue.state, "all") and wanted <= {label.lower() for label in issue.labels}
     ]
     keys: dict[str, Callable[[Issue], Any]] = {
         "created": lambda row: row.number,

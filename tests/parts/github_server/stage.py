@@ -130,9 +130,6 @@ class Stage:
         self.world.tokens[value] = Token(value, account, permissions, limited, scopes=scopes)
         return value
 
-    def revoke(self, token: str) -> None:
-        self.world.tokens[token].revoked = True
-
     def add_app(
         self, slug: str, *repositories: str, permissions: Mapping[str, str] | None = None
     ) -> App:

@@ -42,7 +42,6 @@ class Token:
     account: Account
     permissions: Mapping[str, str] | None = None
     repositories: frozenset[str] | None = None
-    revoked: bool = False
     expires_at: datetime | None = None
     scopes: tuple[str, ...] | None = None
 
@@ -310,11 +309,10 @@ class World:
         return (datetime.now(UTC) + self.clock_offset).replace(microsecond=0)
 
     def good_token(self, value: str) -> Token | None:
-        """The token of that value; None when it is unknown, revoked or expired."""
+        """The token of that value; None when it is unknown or expired."""
         token = self.tokens.get(value)
-        if token is None or token.revoked:
-            return None
-        return token if token.expires_at is None or self.now() < token.expires_at else None
+        is_good = token and (token.expires_at is None or self.now() < token.expires_at)
+        return token if is_good else None
 
     def account(self, login: str, type: str | None = None) -> Account:
         """The account of that login (any case), made when it is new."""
