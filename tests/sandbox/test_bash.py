@@ -141,7 +141,7 @@ def test_garbage_in_the_shells_pipes_costs_at_most_the_shell(bash: Bash) -> None
         "for f in /proc/$$/fd/*; do printf '0\\0000123\\0) {' > $f; done 2>/dev/null; echo tail"
     )
     assert "tail" in _run(bash, rubbish, 1)["output"]
-    assert _run(bash, "echo $A $PWD")["output"].endswith("1 /usr\n")
+    assert "1 /usr\n" in _run(bash, "echo $A $PWD")["output"]
 
 
 def test_a_timeout_keeps_the_partial_output_and_the_command(bash: Bash, root: Path) -> None:
