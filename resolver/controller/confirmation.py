@@ -35,6 +35,7 @@ from resolver.models.approval import (
 )
 from resolver.models.run import RunState
 from resolver.security.analyzer import LLMSecurityAnalyzer, SecurityAnalyzer
+from resolver.security.invisible_text import with_invisible_shown
 
 GATED_ACTIONS = (SandboxAction, a.McpCall)
 """The actions that are checked.
@@ -74,8 +75,6 @@ class Confirmation:
     refuse: rules for actions that are never executed.
     wait: seconds that a process waits for a decision.
     analyzer: assesses the risk of an action.
-    display_form: returns a text as it is shown to a person, which may be longer because of
-    escaping.
     notify: shows a pending approval to a person; None if the run has nobody to ask.
     """
 
@@ -84,7 +83,6 @@ class Confirmation:
     refuse: tuple[ActionRule, ...] = ()
     wait: float = APPROVAL_SECONDS
     analyzer: SecurityAnalyzer = field(default_factory=LLMSecurityAnalyzer)
-    display_form: Callable[[str], str] = str
     notify: ApprovalNotifier | None = None
 
 
@@ -128,7 +126,7 @@ class Gate:
             if rule is None and not self._needs_approval(risk):
                 self.requests.end_confirmation()
                 return "allowed"
-            if len(self.confirmation.display_form(text)) > MAX_SHOWN_LENGTH:
+            if len(with_invisible_shown(text)) > MAX_SHOWN_LENGTH:
                 return _refuse(None)
             answer = self._ask_person(action, risk, rule, text)
         if answer is None:

@@ -5,7 +5,7 @@ The stream is nested in the parent's log. The controller itself runs the delegat
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from resolver.agents.base import Agent
 from resolver.config.templates import render
@@ -140,20 +140,4 @@ def delegate_result(name: str, outcome: Outcome, state: State) -> DelegateResult
         files=state.files_touched,
         remarks=[event for event in state.events if isinstance(event, a.ReviewComment)],
     )
-    return DelegateResult(
-        content=content.strip(),
-        state=outcome.state,
-        outputs={
-            "files_touched": list(state.files_touched),
-            "task_completed": outcome.task_completed,
-            "iterations": outcome.iterations,
-            "cost": outcome.cost,
-            "seconds": outcome.seconds,
-            **_reported_places(outcome),
-        },
-    )
-
-
-def _reported_places(outcome: Outcome) -> dict[str, Any]:
-    """Return the places that a delegate reported, {} if it reported none."""
-    return {"places": [place.model_dump() for place in outcome.places]} if outcome.places else {}
+    return DelegateResult(content=content.strip(), state=outcome.state)

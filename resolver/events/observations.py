@@ -149,9 +149,6 @@ class DelegateResult(ObservationBase):
     state: RunState = Field(
         default=RunState.FINISHED, description="State in which the delegate ended."
     )
-    outputs: dict[str, Any] = Field(
-        default_factory=dict, description="Values that the delegate returns, by name."
-    )
 
 
 class PlanUpdated(ObservationBase):

@@ -322,8 +322,6 @@ def _outputs(observation: Event) -> Iterable[TraceBlock]:
     match observation:
         case o.McpResult(structured=dict() as structured):
             yield TraceBlock(as_json(structured), "json")
-        case o.DelegateResult(outputs=outputs) if outputs:
-            yield TraceBlock(as_json(outputs), "json")
         case Unknown():
             yield TraceBlock(as_json(unknown_fields(observation)), "json")
         case _:

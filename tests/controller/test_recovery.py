@@ -61,7 +61,7 @@ def recorded_content(events: Sequence[Event]) -> list[tuple[str, str]]:
     """Return what was done and observed at all levels, without times."""
     kept = (*ACTION_TYPES, *OBSERVATION_TYPES, Condensation)
     return [
-        (e.kind, e.model_dump_json(exclude={"id", "timestamp", "cause", "reply", "outputs"}))
+        (e.kind, e.model_dump_json(exclude={"id", "timestamp", "cause", "reply"}))
         for e in all_events(events)
         if isinstance(e, kept)
     ]

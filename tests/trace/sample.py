@@ -249,7 +249,7 @@ def hostile(text: str) -> list[EventBase]:
             a.McpCall(server=text, name=text, arguments={text: [text]}),
             o.McpResult(content=text, structured={text: text}),
             a.Delegate(agent=text, task=text),
-            o.DelegateResult(content=text, outputs={text: text}),
+            o.DelegateResult(content=text),
             a.Think(content=text),
             a.Invalid(reason=text),
             life.Warned(about=text, message=text),

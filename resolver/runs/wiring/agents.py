@@ -54,7 +54,7 @@ from resolver.runs.wiring.models import (
 )
 from resolver.runtime.runtime import Runtime
 from resolver.security.analyzer import LLMSecurityAnalyzer
-from resolver.security.invisible_text import with_invisible_shown, without_invisible
+from resolver.security.invisible_text import without_invisible
 
 RESERVED_NAMES = (*AGENTS, *COMMAND_NAMES)
 """Names that a repository's agents must not use."""
@@ -243,7 +243,6 @@ def open_confirmation(settings: Settings, notify: ApprovalNotifier | None) -> Co
         ask=tuple(parse_action_rule(text) for text in settings.confirm_actions),
         refuse=tuple(parse_action_rule(text) for text in settings.refuse_actions),
         analyzer=LLMSecurityAnalyzer(dict(map(parse_tool_risk, settings.mcp_tool_risks))),
-        display_form=with_invisible_shown,
         notify=notify,
     )
 
