@@ -169,14 +169,6 @@ def test_the_result_of_a_deleted_request_is_kept_and_not_published(scenario: Sce
     assert "You don't need to do anything." in result and "@agent publish" not in result
 
 
-def test_a_run_whose_issue_is_deleted_ends_with_that_word(scenario: Scenario) -> None:
-    """GitHub answers 410 and 404 to all that concerns it, so that only the job can say so."""
-    payload = scenario.github.event_issue_comment(scenario.mention())
-    done = withdraw(scenario, payload, lambda: setattr(scenario.issue, "deleted", True))
-    assert "#1 was deleted or moved while the run was working" in done.stdout
-    assert "Traceback" not in done.stderr
-
-
 @pytest.mark.attack
 def test_the_result_is_not_published_for_somebody_who_lost_write_access(
     scenario: Scenario, tmp_path: Path
