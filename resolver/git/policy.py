@@ -116,17 +116,11 @@ def _size_problems(
 def _protection_problems(
     workspace: Workspace, patch: Patch, policy: PatchPolicy, changes: tuple[TreeChange, ...]
 ) -> Iterator[str]:
-    paths = _protected_paths(workspace, patch, policy.protected_paths, changes)
+    globs = [_Glob(text) for text in policy.protected_paths]
+    paths = {change.path for change in changes if any(glob.covers(change) for glob in globs)}
+    paths |= _changed_through_symlinks(workspace, patch, globs, changes)
     if paths:
         yield f"it changes protected files: {_quote_paths(paths)}"
-
-
-def _protected_paths(
-    workspace: Workspace, patch: Patch, protected: Iterable[str], changes: tuple[TreeChange, ...]
-) -> set[bytes]:
-    globs = [_Glob(text) for text in protected]
-    paths = {change.path for change in changes if any(glob.covers(change) for glob in globs)}
-    return paths | _changed_through_symlinks(workspace, patch, globs, changes)
 
 
 def _changed_through_symlinks(

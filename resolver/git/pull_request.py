@@ -34,7 +34,7 @@ TARGET_REF = "refs/resolver/target"
 MAX_FILES = 500
 """Maximum number of files that are kept."""
 MAX_HUNKS = 5_000
-"""Maximum number of hunks of all files together. Beyond it, files have no lines to comment on."""
+"""Maximum number of hunks of all files together. Beyond it, no file has lines to comment on."""
 
 MAX_COMMITS = 100
 """Maximum number of commits that are kept."""
@@ -116,13 +116,9 @@ def clone_pull_request(
 
 def _describe_pull_request(git: HostGit, pull: PullRequestContext) -> PullRequestContext:
     patches = read_patches(git, pull)
-    files: list[DiffFile] = []
-    remaining_hunks = MAX_HUNKS
-    for patch in patches[:MAX_FILES]:
-        remaining_hunks -= len(patch.file.hunks)
-        files.append(
-            patch.file if remaining_hunks >= 0 else patch.file.model_copy(update={"hunks": ()})
-        )
+    files = [patch.file for patch in patches[:MAX_FILES]]
+    if sum(len(file.hunks) for file in files) > MAX_HUNKS:
+        files = [file.model_copy(update={"hunks": ()}) for file in files]
     return pull.model_copy(
         update={
             "commits": tuple(_commits(git, pull)),

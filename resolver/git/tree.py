@@ -1,4 +1,4 @@
-"""Reads trees of the host's clone: the differences between two of them, blobs, symlinks, a folder.
+"""Reads trees of the host's clone, their differences and blobs, and writes others from them.
 
 Differences are read in git's raw format (`diff-tree --raw -z`, `ls-tree -z`); the text of a diff is
 never parsed: https://git-scm.com/docs/diff-format. Paths are bytes, as in git; `quote` makes them
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.git import HostGit
 from resolver.models.run import FileChange, Patch
@@ -185,6 +186,23 @@ def _parse_entry(record: bytes) -> TreeEntry:
     meta, _, path = record.partition(b"\t")
     mode, _, id = meta.decode("ascii").split(" ")
     return TreeEntry(path, mode, id)
+
+
+def write_tree(git: HostGit, tree: str, entries: Iterable[TreeEntry]) -> str:
+    """Return the id of `tree` with these entries in place of its own.
+
+    An entry with the mode ABSENT removes the path.
+    """
+    lines = b"".join(b"%s %s\t%s\0" % (e.mode.encode(), e.id.encode(), e.path) for e in entries)
+    # An index that nothing else uses: nothing touches a working tree or a ref.
+    with temporary_directory() as folder:
+        index = {"GIT_INDEX_FILE": str(folder / "index")}
+        git.run("read-tree", tree, environment=index)
+        git.run(
+            "update-index", "-z", "--add", "--replace", "--index-info",
+            stdin=lines, environment=index,
+        )  # fmt: skip
+        return git.run("write-tree", environment=index).decode().strip()
 
 
 def read_sizes(git: HostGit, blobs: Iterable[str]) -> dict[str, int]:

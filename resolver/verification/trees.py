@@ -22,7 +22,6 @@ from difflib import SequenceMatcher
 from pathlib import PurePosixPath
 
 from resolver.git.git import HostGit
-from resolver.git.overlay import write_tree
 from resolver.git.push import Identity, write_commit
 from resolver.git.tree import (
     ABSENT,
@@ -31,6 +30,7 @@ from resolver.git.tree import (
     decode_path,
     read_blobs,
     read_changes,
+    write_tree,
 )
 from resolver.git.workspace import Workspace
 from resolver.models.test_files import is_test_file

@@ -71,14 +71,14 @@ def forge(scenario: Scenario, tmp_path: Path) -> Forge:
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("name", [".git", ".g\u200cit", "git~1", ".."])
-def test_a_name_that_stands_for_git_breaks_the_policy(forge: Forge, name: str) -> None:
+def test_a_name_that_stands_for_git_breaks_the_policy(forge: Forge) -> None:
     """A change contains a form of `.git`, also one with a zero-width character: it breaks the
     policy, so that the run ends as refused."""
-    tree = forge.tree(("100644", name, forge.object("blob", b"x\n")))
-    commit = forge.commit(tree, forge.base)
-    with pytest.raises(PolicyViolation, match=r"a form of \.git"):
-        forge.workspace.receive(forge.bundle(commit), commit, tree)
+    for name in (".git", ".g\u200cit", "git~1", ".."):
+        tree = forge.tree(("100644", name, forge.object("blob", b"x\n")))
+        commit = forge.commit(tree, forge.base)
+        with pytest.raises(PolicyViolation, match=r"a form of \.git"):
+            forge.workspace.receive(forge.bundle(commit), commit, tree)
 
 
 def test_a_valid_handmade_bundle_is_accepted(forge: Forge) -> None:
@@ -91,19 +91,17 @@ def test_a_valid_handmade_bundle_is_accepted(forge: Forge) -> None:
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize(
-    "name", ["..", ".", ".git", ".GIT", "git~1", ".g\u200cit", "a/b", "../../etc/cron.d/x"]
-)
-def test_a_tree_with_a_dangerous_name_is_refused(forge: Forge, name: str) -> None:
+def test_a_tree_with_a_dangerous_name_is_refused(forge: Forge) -> None:
     """A change contains `.git`, `..` or a form of them as a name: refused."""
     blob = forge.object("blob", b"x\n")
-    tree = forge.tree(("100644", name, blob))
-    commit = forge.commit(tree, forge.base)
-    assert "fsck error" in forge.refused(forge.bundle(commit), commit, tree)
-    folder = forge.tree(("40000", name, forge.tree(("100755", "x", blob))))
-    outer = forge.tree(("40000", "outer", folder))
-    commit = forge.commit(outer, forge.base)
-    assert "fsck error" in forge.refused(forge.bundle(commit), commit, outer)
+    for name in ("..", ".", ".git", ".GIT", "git~1", ".g\u200cit", "a/b", "../../etc/cron.d/x"):
+        tree = forge.tree(("100644", name, blob))
+        commit = forge.commit(tree, forge.base)
+        assert "fsck error" in forge.refused(forge.bundle(commit), commit, tree)
+        folder = forge.tree(("40000", name, forge.tree(("100755", "x", blob))))
+        outer = forge.tree(("40000", "outer", folder))
+        commit = forge.commit(outer, forge.base)
+        assert "fsck error" in forge.refused(forge.bundle(commit), commit, outer)
 
 
 def test_unsorted_trees_and_duplicate_entries_are_refused(forge: Forge) -> None:
@@ -125,14 +123,11 @@ def test_a_gitmodules_file_that_runs_commands_is_refused(forge: Forge) -> None:
     assert "fsck error" in forge.refused(forge.bundle(commit), commit, tree)
 
 
-def test_an_announced_tree_other_than_the_commits_is_refused(forge: Forge) -> None:
-    commit = forge.commit(forge.tree(("100644", "x", forge.object("blob", b"x"))), forge.base)
-    assert "another tree" in forge.refused(forge.bundle(commit), commit, forge.base_tree)
-
-
-def test_an_announced_commit_other_than_the_bundles_is_refused(forge: Forge) -> None:
+def test_an_announced_tree_or_commit_other_than_the_bundles_is_refused(forge: Forge) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", b"x")))
-    bundle = forge.bundle(forge.commit(tree, forge.base))
+    commit = forge.commit(tree, forge.base)
+    bundle = forge.bundle(commit)
+    assert "another tree" in forge.refused(bundle, commit, forge.base_tree)
     assert "something else" in forge.refused(bundle, forge.base, tree)
 
 
@@ -186,14 +181,13 @@ def test_a_bundle_truncated_or_changed_anywhere_is_refused(forge: Forge) -> None
         assert "can't be used" in forge.refused(forge.path, commit, tree)
 
 
-@pytest.mark.parametrize(
-    "announced", ["", "HEAD", "--output=/tmp/x", "0" * 39, "g" * 40, "a\n" * 20]
-)
-def test_an_announced_id_of_another_form_is_refused(forge: Forge, announced: str) -> None:
+def test_an_announced_id_of_another_form_is_refused(forge: Forge) -> None:
     tree = forge.tree(("100644", "x", forge.object("blob", b"x")))
     commit = forge.commit(tree, forge.base)
-    assert "object id" in forge.refused(forge.bundle(commit), announced, tree)
-    assert "object id" in forge.refused(forge.path, commit, announced)
+    bundle = forge.bundle(commit)
+    for announced in ("", "HEAD", "--output=/tmp/x", "0" * 39, "g" * 40, "a\n" * 20):
+        assert "object id" in forge.refused(bundle, announced, tree)
+        assert "object id" in forge.refused(bundle, commit, announced)
 
 
 def test_a_change_without_a_bundle_must_be_empty(forge: Forge) -> None:
