@@ -1,6 +1,5 @@
 """`resolver app`: shows how to register a GitHub App for `resolver serve`."""
 
-import json
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -9,14 +8,13 @@ import click
 from resolver.config.settings import load_settings
 from resolver.config.templates import render
 from resolver.errors import UsageError
-from resolver.github.events.app_manifest import build_app_manifest, registration_form_url
+from resolver.github.events.app_manifest import registration_form_url
 
 
 @click.command()
 @click.argument("server", metavar="URL", required=False)
 @click.option("--owner", help="Organization that will own the App. Default: your account.")
 @click.option("--name", default="my-resolver", show_default=True, help="Name of the App on GitHub.")
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest instead of the steps.")
 @click.pass_obj
 def command(
     environment: Mapping[str, str],
@@ -24,7 +22,6 @@ def command(
     server: str | None,
     owner: str | None,
     name: str,
-    as_json: bool,
 ) -> int:
     """Show how to register the GitHub App, with a link to GitHub's form that is filled in already.
 
@@ -33,9 +30,6 @@ def command(
     """
     settings = load_settings({}, environment)
     hook = _webhook_url(server) if server else None
-    if as_json:
-        click.echo(json.dumps(build_app_manifest(name, hook), indent=2))
-        return 0
     text = render(
         "init/app.txt.j2",
         form=registration_form_url(settings.github_server_url, owner, name, hook),

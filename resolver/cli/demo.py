@@ -28,11 +28,6 @@ from resolver.trace.plain import clean_diff, for_terminal, one_line
 
 RECORDING = HERE / "recording.jsonl"
 
-_DIFF_STYLES = (
-    ("diff ", "bold"), ("--- ", "bold"), ("+++ ", "bold"),
-    ("@@ ", "cyan"), ("+", "green"), ("-", "red"),
-)  # fmt: skip
-
 
 @click.command(cls=SettingsCommand)
 @click.option("--live", is_flag=True, help="Ask a live model (LLM_MODEL, LLM_API_KEY).")
@@ -96,9 +91,7 @@ def _print_diff(display: RunDisplay, output: Output) -> None:
     lines = [line for line in lines if not line.startswith("index ")]
     if lines:
         display.console.print()
-    for line in lines:
-        style = next((style for start, style in _DIFF_STYLES if line.startswith(start)), "")
-        display.console.print(Text(line, style=style), soft_wrap=True)
+        display.console.print(Text("\n".join(lines)), soft_wrap=True)
 
 
 def _replay_failure(result: RunResult) -> SandboxError | None:

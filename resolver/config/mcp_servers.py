@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Annotated, Any
+from typing import Annotated, Any, Generic, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from pydantic import (
@@ -144,40 +144,32 @@ McpServers = Annotated[dict[ServerName, McpServer], Field(max_length=MAX_SERVERS
 RepositoryServers = dict[ServerName, Annotated[RepositoryServer, BeforeValidator(_from_boolean)]]
 
 
-@dataclass(frozen=True)
-class HostServer:
-    """A server of the operator that a run uses.
+Declared = TypeVar("Declared", McpServer, RepositoryServer)
 
-    narrowed: the repository's list of allowed tools, None if it gives none.
+
+@dataclass(frozen=True)
+class ChosenServer(Generic[Declared]):
+    """A server that a run uses.
+
+    narrowed: the repository's list of allowed tools of an operator's server, None if it gives none.
     """
 
     name: str
-    server: McpServer
+    server: Declared
     narrowed: Tools = None
 
     def allows(self, tool: str) -> bool:
-        """Return True if both the operator's and the repository's lists allow the tool."""
+        """Return True if all lists allow the tool."""
         return is_allowed_tool(tool, self.server.tools) and is_allowed_tool(tool, self.narrowed)
 
 
 @dataclass(frozen=True)
-class InsideServer:
-    """A server of the repository that a run uses, inside the sandbox."""
-
-    name: str
-    server: RepositoryServer
-
-    def allows(self, tool: str) -> bool:
-        """Return True if the server's list allows the tool."""
-        return is_allowed_tool(tool, self.server.tools)
-
-
-@dataclass(frozen=True)
 class ChosenServers:
-    """The servers that a run uses, and warnings for a person about the choice."""
+    """The operator's servers that a run uses, those of the repository inside the sandbox, and
+    warnings for a person about the choice."""
 
-    host: tuple[HostServer, ...] = ()
-    inside: tuple[InsideServer, ...] = ()
+    host: tuple[ChosenServer[McpServer], ...] = ()
+    inside: tuple[ChosenServer[RepositoryServer], ...] = ()
     warnings: tuple[str, ...] = ()
 
 
@@ -189,8 +181,8 @@ def choose_servers(
     A repository can disable the operator's servers and narrow their tools. It can't add a server
     outside the sandbox.
     """
-    host: list[HostServer] = []
-    inside: list[InsideServer] = []
+    host: list[ChosenServer[McpServer]] = []
+    inside: list[ChosenServer[RepositoryServer]] = []
     warnings: list[str] = []
     for name, server in operator.items():
         override = repository.get(name, RepositoryServer())
@@ -199,7 +191,7 @@ def choose_servers(
                 f"{name} is a server of this installation: the repository's command is not used"
             )
         if override.use:
-            host.append(HostServer(name, server, override.tools))
+            host.append(ChosenServer(name, server, override.tools))
     for name, declared in repository.items():
         if name in operator or not declared.use:
             continue
@@ -210,7 +202,7 @@ def choose_servers(
                 f"{name} is left out: a repository may have at most {MAX_SANDBOX_SERVERS} servers"
             )
         else:
-            inside.append(InsideServer(name, declared))
+            inside.append(ChosenServer(name, declared))
     return ChosenServers(tuple(host), tuple(inside), tuple(warnings))
 
 

@@ -1,6 +1,5 @@
 """`resolver app`: the form and the manifest of the GitHub App."""
 
-import json
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -30,15 +29,6 @@ def test_the_form_has_everything_filled_in(capsys: pytest.CaptureFixture[str]) -
     assert {name: fields[name] for name in PERMISSIONS} == {n: [p] for n, p in PERMISSIONS.items()}
     assert "RESOLVER_APP_PRIVATE_KEY" in text
     assert "resolver serve" in text
-
-
-def test_the_manifest_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    found = json.loads(said(capsys, "https://a.example/hooks", "--json", "--name", "fixer"))
-    assert found["name"] == "fixer"
-    assert found["hook_attributes"] == {"url": "https://a.example/hooks/webhook", "active": True}
-    assert found["default_permissions"] == PERMISSIONS
-    assert found["default_events"] == list(EVENTS)
-    assert found["public"] is False
 
 
 @pytest.mark.parametrize("url", ["http://a.example", "a.example", "https://"])

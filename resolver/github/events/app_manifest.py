@@ -1,11 +1,6 @@
-"""Registration of the GitHub App: its form and its manifest.
-
-Source:
-https://docs.github.com/en/apps/sharing-github-apps/registering-a-github-app-from-a-manifest
-"""
+"""Registration of the GitHub App by GitHub's form."""
 
 import re
-from typing import Any
 from urllib.parse import urlencode
 
 from resolver.errors import UsageError
@@ -20,19 +15,6 @@ HOMEPAGE = "https://docs.github.com/apps"
 """The homepage URL, which GitHub requires; the App does not use it."""
 
 _OWNER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,99})")
-
-
-def build_app_manifest(name: str, hook: str | None) -> dict[str, Any]:
-    """Return the App's manifest. `hook` is the URL of its webhook, None for none."""
-    return {
-        "name": name,
-        "url": HOMEPAGE,
-        "public": False,
-        "callback_urls": [callback_of(hook)] if hook else [],
-        "hook_attributes": {"url": hook or HOMEPAGE, "active": bool(hook)},
-        "default_permissions": dict(PERMISSIONS),
-        "default_events": list(EVENTS) if hook else [],
-    }
 
 
 def registration_form_url(github: str, owner: str | None, name: str, hook: str | None) -> str:

@@ -16,7 +16,7 @@ from resolver.agents.readonly import READ_ONLY, REVIEWER
 from resolver.agents.registry import AGENTS, find_agent_model, make_agent, require_agent
 from resolver.agents.tools.calls import BROWSER, suggest_name
 from resolver.config.agent_settings import parse_condensers
-from resolver.config.mcp_servers import HostServer, choose_servers
+from resolver.config.mcp_servers import ChosenServer, McpServer, choose_servers
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.controller.confirmation import (
@@ -325,7 +325,7 @@ def _find_available_tools(events: Sequence[Event]) -> tuple[McpTool, ...] | None
     return prompt.mcp_tools if prompt else None
 
 
-def _host_endpoint(chosen: HostServer, environment: Mapping[str, str]) -> Endpoint:
+def _host_endpoint(chosen: ChosenServer[McpServer], environment: Mapping[str, str]) -> Endpoint:
     server = chosen.server
     transport: Launch | Address
     if server.url:
