@@ -146,7 +146,7 @@ def _resolve(
         host=host,
         progress=TerminalProgress(console),
         log_url=job_url(environment, trigger.repository),
-        actions_run=actions_run(environment) or None,
+        actions_run=actions_run(environment),
         archives_log=True,
         can_be_continued=True,
     )
@@ -190,7 +190,7 @@ def _report_setup_error(environment: Mapping[str, str], host: RunHost, error: Us
             load_settings=lambda _: settings,
             host=host,
             log_url=job_url(environment, trigger.repository),
-            actions_run=actions_run(environment) or None,
+            actions_run=actions_run(environment),
         )
         result = abandon_run(request, settings, forge, error)
         cleared_outputs = {}
@@ -272,11 +272,11 @@ def job_url(environment: Mapping[str, str], repository: str) -> str | None:
     return f"{server}/{repository}/actions/runs/{run}" if server and run else None
 
 
-def actions_run(environment: Mapping[str, str]) -> str:
+def actions_run(environment: Mapping[str, str]) -> str | None:
     """Return the id and the attempt of the GitHub Actions run in the form of `ActiveRunMarker.job`;
-    "" if they are unknown."""
+    None if they are unknown."""
     run, attempt = environment.get("GITHUB_RUN_ID", ""), environment.get("GITHUB_RUN_ATTEMPT", "1")
-    return f"{run}.{attempt}" if run.isdecimal() and attempt.isdecimal() else ""
+    return f"{run}.{attempt}" if run.isdecimal() and attempt.isdecimal() else None
 
 
 def outputs_of(result: RunResult) -> dict[str, str]:

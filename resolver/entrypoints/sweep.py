@@ -328,7 +328,7 @@ def run_sweep(
             limits=limits,
             is_dry_run=dry_run,
             progress=progress,
-            actions_run=actions_run(environment) or None,
+            actions_run=actions_run(environment),
             log_url=job_url(environment, repository),
             stopping=stopping,
             on_result=lambda result: print_result(result, console),

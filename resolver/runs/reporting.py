@@ -185,7 +185,7 @@ def build_report(
         mention=settings.mention,
         task=values.task,
         outcome=values.outcome,
-        base=values.base or "",
+        base=values.base,
         repository_url=None
         if request.is_local
         else f"{settings.github_server_url.rstrip('/')}/{request.trigger.repository}",

@@ -108,7 +108,7 @@ def test_a_run_closes_the_comment_of_an_earlier_request_that_was_killed(
 def test_a_forged_marker_has_no_effect(github: GitHubServer, issue: Issue) -> None:
     """Somebody copies the marker of a progress comment: it is not taken for Resolver's."""
     comments = forge_for(github).run_comments
-    comments.write_progress(progress(issue, job=""), None)
+    comments.write_progress(progress(issue, job=None), None)
     [forged] = bodies(issue)
     issue.comments.clear()
     github.add_comment(issue, forged, "mallory")

@@ -98,7 +98,7 @@ def verification_values(report: Report) -> dict[str, Any]:
     if verification is None or verification.reason == "no_change":
         return {"verification": None}
     checks = verification.checks
-    head = report.patch.commit or "" if report.patch else ""
+    head = report.patch.commit if report.patch else None
     # The page of a commit in a fork is known by the publication only.
     head_url = None if report.publication.repository else report.repository_url
     former = {name for check in checks for name in check.former}
@@ -127,11 +127,11 @@ def _expectations(parts: Sequence[ChangedExpectation]) -> Markup:
     return safe(fence("\n".join(lines), "diff") if lines else "")
 
 
-def _page(repository_url: str | None, commit: str) -> str | None:
+def _page(repository_url: str | None, commit: str | None) -> str | None:
     return f"{repository_url}/commit/{commit}" if repository_url and commit else None
 
 
-def _commit(commit: str, url: str | None) -> Markup:
+def _commit(commit: str | None, url: str | None) -> Markup:
     """Return the first digits of a commit, with a link to its page if it has one."""
-    label = code(commit[:12])
+    label = code((commit or "")[:12])
     return safe(f"[{label}]({url})") if label and _PAGE.fullmatch(url or "") else label

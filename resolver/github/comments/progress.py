@@ -47,10 +47,10 @@ class RunProgress(FrozenModel):
     since: datetime
     until: datetime
     mention: str = "@agent"
-    job: str = Field(default="", description="As in `ActiveRunMarker`.")
-    log_url: str = Field(default="", description="Page where the run can be followed, if any.")
+    job: str | None = Field(default=None, description="As in `ActiveRunMarker`.")
+    log_url: str | None = Field(default=None, description="Page that shows the run, if any.")
     read: bool = False
-    base: str = Field(default="", description="Commit that was cloned.")
+    base: str | None = Field(default=None, description="Commit that was cloned.")
     sandbox: bool = Field(default=False, description="True when the sandbox is ready.")
     iterations: int = 0
     max_iterations: int = 0
@@ -94,8 +94,8 @@ def killed_run_body(body: str, work: ActiveRunMarker, mention: str, page: str) -
 
     `page` is the URL of the repository's workflow runs, to which the id of the run is appended.
     """
-    url = f"{page}/{work.job.partition('.')[0]}"
-    text = render_comment("died.md.j2", work=work, mention=mention, log_url=url if work.job else "")
+    url = f"{page}/{work.job.partition('.')[0]}" if work.job else None
+    text = render_comment("died.md.j2", work=work, mention=mention, log_url=url)
     return f"{killed_run_marker(body)}\n\n{text.strip()}\n"
 
 

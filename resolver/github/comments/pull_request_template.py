@@ -19,7 +19,7 @@ _BOX = re.compile(r"^([ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+)\[([ xX])\][ \t]+(.*)$"
 
 
 def fill_template(
-    template: str, text: str, *, own_issue: int | None, limit: int, forge_host: str = ""
+    template: str, text: str, *, own_issue: int | None, limit: int, forge_host: str | None = None
 ) -> str | None:
     """Return the agent's text for a template, or None if it does not follow the template.
 

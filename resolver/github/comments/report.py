@@ -97,11 +97,11 @@ class Report(FrozenModel):
 
     trigger: Trigger
     run: str
-    model: str = ""
+    model: str | None = None
     mention: str = Field(default="@agent", description="The mention that starts another run.")
     task: Task | None = None
     outcome: Outcome | None = None
-    base: str = Field(default="", description="The commit that the work started from.")
+    base: str | None = Field(default=None, description="The commit that the work started from.")
     repository_url: str | None = Field(
         default=None, description="Address of the repository's page, if it has one."
     )
@@ -161,9 +161,9 @@ class Report(FrozenModel):
     )
 
     @property
-    def forge_host(self) -> str:
-        """Host of the repository's pages, the one that a model's text may link to; "" for none."""
-        return urlsplit(self.task.url).netloc if self.task else ""
+    def forge_host(self) -> str | None:
+        """Host of the repository's pages, the one that a model's text may link to."""
+        return urlsplit(self.task.url).netloc or None if self.task else None
 
     @property
     def is_completed(self) -> bool:

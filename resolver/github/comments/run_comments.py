@@ -187,7 +187,9 @@ class RunComments:
 
         return self._close_comments(number, mention, is_killed)
 
-    def close_job(self, number: int, job: str, mention: str, trigger: Trigger | None = None) -> int:
+    def close_job(
+        self, number: int, job: str | None, mention: str, trigger: Trigger | None = None
+    ) -> int:
         """Close the comments that a GitHub Actions job left in progress on an issue.
 
         With `trigger`, only that of its run; it gets the pull request that the run opened before it
@@ -250,9 +252,9 @@ class RunComments:
         """
         if now > active_run.until:
             return False
-        id, attempt = f"{active_run.job}.".split(".")[:2]
-        if not id:
+        if active_run.job is None:
             return True
+        id, _, attempt = active_run.job.partition(".")
         path = f"{self.repository.url}/actions/runs/{id}"
         try:
             with self.access.wrap_errors("look at a run of GitHub Actions", "actions: read"):

@@ -90,7 +90,7 @@ def second(moment: datetime) -> Markup:
     return safe(f"{moment:%Y-%m-%d %H:%M:%S} UTC")
 
 
-def block(text: str, language: str = "") -> Markup:
+def block(text: str, language: str | None = None) -> Markup:
     """Return the text in a code block, "" for none."""
     return safe(fence(str(text), language) if text else "")
 

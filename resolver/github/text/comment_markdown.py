@@ -36,7 +36,7 @@ def safe_markdown(
     *,
     own_issue: int | None = None,
     limit: int = 12_000,
-    forge_host: str = "",
+    forge_host: str | None = None,
     is_document: bool = False,
 ) -> str:
     """Return `text` as harmless markdown of at most `limit` UTF-16 units.
@@ -62,7 +62,7 @@ _ESCAPED_BOX = re.compile(r"\A\\\[([ xX])\\\] ")
 class _Writer:
     """Writes a syntax tree as markdown."""
 
-    def __init__(self, own_issue: int | None, forge_host: str, is_document: bool) -> None:
+    def __init__(self, own_issue: int | None, forge_host: str | None, is_document: bool) -> None:
         self._own_issue = own_issue
         self._forge_host = forge_host
         self._is_document = is_document
@@ -153,7 +153,7 @@ class _Writer:
                     own_issue=self._own_issue,
                     at_line_start=at_line_start,
                     # A link's text must not be a link of its own.
-                    forge_host="" if self._is_in_link else self._forge_host,
+                    forge_host=None if self._is_in_link else self._forge_host,
                 )
             case "softbreak":
                 return "\n"

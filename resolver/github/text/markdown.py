@@ -125,13 +125,13 @@ def code_span(text: str, *, in_table: bool = False) -> str:
     return span.replace("|", "\\|") if in_table else span
 
 
-def fence(text: str, language: str = "") -> str:
+def fence(text: str, language: str | None = None) -> str:
     """Return `text` as a code block that nothing in it can close.
 
     Languages that GitHub renders are replaced by "text".
     """
-    if not _LANGUAGE.fullmatch(language) or language.lower() in _RENDERED_LANGUAGES:
-        language = "text" if language else ""
+    if language and (not _LANGUAGE.fullmatch(language) or language.lower() in _RENDERED_LANGUAGES):
+        language = "text"
     return fenced(without_bot_commands(visible(text).rstrip("\n")), language)
 
 
@@ -162,7 +162,7 @@ def links_to_forge(url: str) -> bool:
     return bool(_FORGE_PATH.search(url))
 
 
-def may_be_linked(url: str, forge_host: str) -> bool:
+def may_be_linked(url: str, forge_host: str | None) -> bool:
     """Return True if a model's text may link to the URL.
 
     Only pages of the repository's own forge are linked, and only without a query: other links may
@@ -184,7 +184,7 @@ def make_inert(
     *,
     own_issue: int | None = None,
     at_line_start: bool = False,
-    forge_host: str = "",
+    forge_host: str | None = None,
 ) -> str:
     """Return plain text as markdown that notifies nobody and references no other issue.
 
@@ -202,7 +202,7 @@ def make_inert(
     return join_line_parts(parts)
 
 
-def _neutralize_match(match: re.Match[str], own_issue: int | None, forge_host: str) -> str:
+def _neutralize_match(match: re.Match[str], own_issue: int | None, forge_host: str | None) -> str:
     url = match["url"]
     if url is None:
         is_own_issue = match["reference"] == f"#{own_issue}"

@@ -71,13 +71,13 @@ class ActiveRunMarker:
 
     `since` is when the run started. `until` is the time by which it has certainly ended, including
     all extensions that comments may grant. `job` identifies its job in GitHub Actions as
-    RUN_ID.ATTEMPT, such as "123.1". It is "" outside of Actions.
+    RUN_ID.ATTEMPT, such as "123.1". It is None outside of Actions.
     """
 
     run: str
     since: datetime
     until: datetime
-    job: str = ""
+    job: str | None = None
 
 
 def _digest(text: str) -> str:
@@ -99,13 +99,15 @@ def _read(kind: str, body: str) -> dict[str, str]:
     return dict(word.split("=", 1) for word in match["fields"].split())
 
 
-def may_close(job: str, other_job: str) -> bool:
+def may_close(job: str | None, other_job: str | None) -> bool:
     """Return True if `job` may close the comment that the job `other_job` left in progress.
 
     It may for the jobs of its own workflow run, for which it has waited. Both have the form of
     `ActiveRunMarker.job`.
     """
-    return bool(job) and job.partition(".")[0] == other_job.partition(".")[0]
+    if job is None or other_job is None:
+        return False
+    return job.partition(".")[0] == other_job.partition(".")[0]
 
 
 def run_marker(key: str, ending: Ending, issue: int | None = None, run: str | None = None) -> str:
@@ -139,7 +141,7 @@ def find_active_run(body: str) -> ActiveRunMarker | None:
             datetime.strptime(fields[name], _TIME_FORMAT).replace(tzinfo=UTC)
             for name in ("since", "until")
         )
-        return ActiveRunMarker(fields["by"], since, until, fields.get("job", ""))
+        return ActiveRunMarker(fields["by"], since, until, fields.get("job"))
     except (KeyError, ValueError):  # such as February 31
         return None
 
