@@ -53,21 +53,6 @@ def marker_of(prompt: str) -> str:
     return found[1]
 
 
-def test_the_task_prompt_contains_everything_that_is_known() -> None:
-    task = make_task(
-        labels=("bug", "p1"),
-        comments=(comment("me too"),),
-        left_out=("a comment of mallory: edited after the request",),
-    )
-    prompt = rendered(task)
-    for words in (
-        "issue #7", "/workspace", "abc123", "main", "Crash", "It breaks.", "eve", "bug, p1",
-        "comment by zoe (MEMBER), 2026-01-02 03:04", "me too", "edited after the request",
-        "The request of bob", "fix the parser only",
-    ):  # fmt: skip
-        assert words in prompt
-
-
 def test_an_own_question_of_an_earlier_run_is_shown_as_such_before_its_answer() -> None:
     question = comment("A) round down or B) round up?", author="bot")
     task = make_task(
@@ -77,20 +62,6 @@ def test_an_own_question_of_an_earlier_run_is_shown_as_such_before_its_answer() 
     assert "begin comment by yourself at the end of an earlier run, 2026" in prompt
     assert "comment by bot" not in prompt
     assert prompt.index("A) round down") < prompt.index("take option B")
-
-
-@pytest.mark.parametrize("words", ["", "for v1.2"])
-def test_an_agent_with_a_fixed_task_is_not_asked_the_question_of_the_issue(words: str) -> None:
-    plain = make_task()
-    asked = plain.trigger.model_copy(update={"instruction": words})
-    task = plain.model_copy(update={"trigger": asked})
-    for asks in (True, False):
-        text = render_task(task, "b" * 40, "/repo", has_fixed_task=True, expects_answer=asks)
-        last = text.splitlines()[-1]
-        assert last.startswith("Now do your task, as ")
-        assert ("as requested" in last) == bool(words)
-        assert ("Change nothing" in last) == asks
-        assert "question that title" not in text and "Resolve issue" not in text
 
 
 @pytest.mark.parametrize("asks", [True, False])

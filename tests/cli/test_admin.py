@@ -17,7 +17,6 @@ from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKin
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.common import run_id
 from resolver.storage.database import ServerDatabase, parse_database_url
-from resolver.storage.run_index import RunIndex
 from tests.webhook.test_request_queue import begin, finish
 
 NOW = datetime.now(UTC)
@@ -97,16 +96,6 @@ def test_the_requests_are_listed_with_their_runs(admin: Admin) -> None:
     assert admin.json("runs", "--repository", "octo/other") == []
 
 
-def test_the_outcome_of_a_run_is_listed(admin: Admin) -> None:
-    admin.finish(request(1))
-    ended = {"state": "error", "reason": "the model did not answer"}
-    RunIndex(admin.database).put(run_of(request(1)), request(1).trigger, ended)
-    line = admin.text("runs")
-    assert run_of(request(1)) in line and ": error: the model did not answer" in line
-    [listed] = admin.json("runs")
-    assert (listed["outcome"], listed["pull_request"]) == ("error", "")
-
-
 def test_a_deferred_request_can_start_at_once(admin: Admin) -> None:
     asked = deferred(admin)
     assert "was deferred and is waiting now" in admin.text("requeue", run_of(asked))
@@ -135,9 +124,3 @@ def test_an_active_run_gets_a_stop_as_by_a_comment(admin: Admin) -> None:
     active.register(asked.trigger, control)
     assert len(commands) == 2 and all(active.send(command) for command in commands)
     assert control.take() == Stop(by=OPERATOR) and control.take() is None
-
-
-def test_no_database_is_created_where_there_is_none(admin: Admin, tmp_path: Path) -> None:
-    admin.environment["RESOLVER_DATABASE_URL"] = f"sqlite:///{tmp_path}/new.db"
-    assert "there is no database" in admin.text("runs", code=2)
-    assert not (tmp_path / "new.db").exists()

@@ -10,7 +10,7 @@ from resolver.cli.main import run
 from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.git.clone import repository_identity
 from resolver.runtime.environment.images import REPOSITORY_LABEL, derive_key
-from tests.parts.runs import git, make_checkout
+from tests.parts.runs import make_checkout
 
 ACTION = ("--action", "octo/resolver@0123456789abcdef0123456789abcdef01234567")
 HERE = {
@@ -22,20 +22,6 @@ HERE = {
 
 def check(root: Path, **environment: str) -> int:
     return run(["init", str(root), *ACTION, "--check"], {**HERE, **environment})
-
-
-def test_a_setup_that_works_is_said_to_with_exit_code_0(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    root = make_checkout(tmp_path / "demo", {".agents/setup.sh": "echo ready\n"})
-    assert check(root) == 0
-    shown = capsys.readouterr().out
-    assert "The setup from .agents/setup.sh works" in shown
-    assert git(root, "rev-parse", "HEAD")[:12] in shown
-    assert "the image was not tried" in shown
-    assert git(root, "status", "--porcelain", "-uall").split() == [
-        "??", ".github/resolver.yml", "??", ".github/workflows/agent.yml",
-    ]  # fmt: skip
 
 
 def test_a_setup_that_fails_is_shown_with_its_output_and_exit_code_1(

@@ -45,14 +45,6 @@ def test_a_run_killed_before_its_first_event_has_its_stored_request(folder: Path
     assert request == REQUEST and not output.has_events
 
 
-def test_a_run_that_was_not_to_publish_is_stored_as_one(tmp_path: Path) -> None:
-    request = replace(run_request(tmp_path), publish=False)
-    _write_request(request, request.load_settings({}))
-    request.output.close()
-    _, found = resumed_request(request.output.folder)
-    assert (found.run, found.publish, found.trigger) == (request.run, False, request.trigger)
-
-
 def test_the_options_of_a_run_are_stored_without_secrets_and_replaced_by_those_given_now(
     tmp_path: Path,
 ) -> None:

@@ -33,16 +33,6 @@ def refusal(text: str) -> FrontmatterError:
     return caught.value
 
 
-def test_fields_and_body_are_separated() -> None:
-    document = read_document(
-        "---\nname: a\ntriggers:\n- b\n- c d\n---\n\n# Title\n\ntext\n", "a.md"
-    )
-    assert document.fields == {"name": "a", "triggers": ["b", "c d"]}
-    assert document.body == "# Title\n\ntext"
-    assert document.lines["name"] == 2
-    assert document.lines["triggers"] == 3
-
-
 def test_a_duplicate_field_is_refused_at_the_second() -> None:
     error = refusal("---\nname: a\ntriggers: [x]\nname: b\n---\n")
     assert error.line == 4 and "`name` occurs twice" in error.what

@@ -20,7 +20,6 @@ from resolver.memory.skills.recaller import (
     SkillRecaller,
 )
 from resolver.memory.skills.skill import Origin
-from resolver.models.pull_request import DiffFile, PullRequestContext
 from resolver.models.run import Actor, Completion, RunLimits, Task, Trigger, TriggerKind
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -125,17 +124,6 @@ def test_a_skill_is_loaded_for_a_file_that_was_changed_and_not_for_one_that_was_
     read_first = append_events(first, loaded, a.FileRead(path="src/a.py"))
     edit = a.FileEdit(command="insert", path="src/a.py", insert_line=0, new_str="x")
     assert names(recalled(numbered([*read_first, edit]))) == ["python"]
-
-
-def test_the_files_that_a_pull_request_changes_load_their_skills() -> None:
-    [started, *others] = opening()
-    assert isinstance(started, life.RunStarted)
-    file = DiffFile(path="src/a.py", status="modified")
-    pull = PullRequestContext(number=2, head="a" * 40, base_branch="main", files=(file,))
-    reviewed = started.task.model_copy(update={"pull": pull})
-    events = numbered([started.model_copy(update={"task": reviewed}), *others])
-    loaded = {result.name: result.why for _, result in recalled(events)}
-    assert loaded == {"AGENTS.md": "always loaded", "python": "src/a.py was changed"}
 
 
 def test_a_requested_task_is_presented_as_the_work() -> None:
