@@ -10,12 +10,11 @@ from tests.parts.github_server.documents import Document, stamp
 from tests.parts.github_server.exchange import Answer, ApiError, invalid, not_found
 from tests.parts.github_server.routing import Call, route
 from tests.parts.github_server.stage import Lines, hunk_of
-from tests.parts.github_server.state import Account, Issue, Reaction, Repository, Review, Text
+from tests.parts.github_server.state import Account, Issue, Reaction, Repository, Text
 
 LONGEST_BODY = 65_536
 LONGEST_TITLE = 256
 REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes")
-STATES = {"COMMENT": "COMMENTED", "APPROVE": "APPROVED", "REQUEST_CHANGES": "CHANGES_REQUESTED"}
 EITHER = ("issues", "pull_requests")
 
 
@@ -253,16 +252,12 @@ def _lines(sent: Any) -> Lines:
 @route("POST pulls/{pull_number}/reviews", "pull_requests")
 def create_review(call: Call) -> Answer:
     issue, author = call.issue, call.account
-    state, body = STATES.get(call.sent.get("event", ""), "PENDING"), call.sent.get("body") or ""
+    assert call.sent["event"] == "COMMENT", "it neither approves nor asks for changes"
+    body = call.sent.get("body") or ""
     if len(body) > LONGEST_BODY:
         raise _unprocessable(f"Body is too long (maximum is {LONGEST_BODY} characters)")
-    if state in ("COMMENTED", "CHANGES_REQUESTED") and not body.strip():
+    if not body.strip():
         raise _unprocessable("Body can't be blank")
-    if state in ("APPROVED", "CHANGES_REQUESTED") and author is issue.author:
-        verb = "approve" if state == "APPROVED" else "request changes on"
-        raise _unprocessable(f"Can not {verb} your own pull request")
-    if any(r.state == "PENDING" and r.author is author for r in issue.reviews):
-        raise _unprocessable("User can only have one pending review per pull request")
     base, head = issue.fork_point()
     commit = str(call.sent.get("commit_id") or head)
     if commit not in call.repository.git.between(base, head):
@@ -276,28 +271,15 @@ def create_review(call: Call) -> Answer:
             hunk_of(issue, commit, lines)
     except ApiError:
         raise _unprocessable("Line could not be resolved") from None
-    before = list(issue.review_comments)
-    review = call.stage.add_review(issue, body, author, state, commit=commit)
+    review = call.stage.add_review(issue, body, author, commit=commit)
     for (path, first, line, side), words in comments:
         made = call.stage.add_review_comment(
             issue, path, line, words, author, side, start_line=first, commit=commit
         )
         made.review_id = review.id
         review.comments.append(made)
-    if state == "PENDING":
-        issue.review_comments[:] = before  # only its author sees it
-    else:
-        issue.updated_at = call.world.now()
+    issue.updated_at = call.world.now()
     return Answer(200, review)
-
-
-@route("DELETE pulls/{pull_number}/reviews/{review_id}", "pull_requests")
-def delete_review(call: Call) -> Review:
-    review = call.review
-    if review.state != "PENDING":
-        raise _unprocessable("Can not delete a non-pending pull request review")
-    call.issue.reviews.remove(review)
-    return review
 
 
 route("GET pulls/{pull_number}/reviews", "pull_requests")(lambda call: call.reviews)
@@ -317,17 +299,13 @@ def request_reviewers(call: Call) -> Answer:
     issue, repository = call.issue, call.repository
     assert issue.pull is not None
     people = [call.world.accounts.get(name.lower()) for name in call.sent.get("reviewers", ())]
-    teams = [name.lower() for name in call.sent.get("team_reviewers", ())]
     if issue.author in people:
         raise ApiError(422, "Review cannot be requested from pull request author.")
-    owner = repository.owner.login.lower()
-    known = all(f"{owner}/{team}" in call.world.teams for team in teams)
-    if not known or not all(_is_collaborator(repository, person) for person in people):
+    if not all(_is_collaborator(repository, person) for person in people):
         raise ApiError(
             422,
             "Reviews may only be requested from collaborators. One or more of the users or teams "
             f"you specified is not a collaborator of the {repository.full_name} repository.",
         )
     issue.pull.reviewers.extend(p for p in people if p and p not in issue.pull.reviewers)
-    issue.pull.teams.extend(team for team in teams if team not in issue.pull.teams)
     return Answer(201, documents.pull(call.site, issue))

@@ -44,13 +44,6 @@ def matching_refs(call: Call) -> Answer:
     return Answer(200, [documents.ref(call.site, call.repository, name, *to) for name, to in rows])
 
 
-def _tip_of(call: Call, name: str) -> str:
-    found = call.repository.git.refs(name).get(name)
-    if found is None:
-        raise ApiError(422, "Reference does not exist")
-    return found[0]
-
-
 def _set_ref(call: Call, name: str, sha: str) -> Document:
     git = call.repository.git
     if git.resolve(sha) is None:
@@ -75,18 +68,13 @@ def create_ref(call: Call) -> Document:
 @route("PATCH git/refs/{ref}", "contents", role="write")
 def update_ref(call: Call) -> Document:
     name, sha, git = f"refs/{call.at['ref']}", str(call.sent.get("sha", "")), call.repository.git
-    tip = _tip_of(call, name)
+    tip = git.ref(name)
+    if tip is None:
+        raise ApiError(422, "Reference does not exist")
     is_known = git.resolve(sha) is not None
     if is_known and not call.sent.get("force", False) and git.merge_base(tip, sha) != tip:
         raise ApiError(422, "Update is not a fast forward")
     return _set_ref(call, name, sha)
-
-
-@route("DELETE git/refs/{ref}", "contents", role="write")
-def delete_ref(call: Call) -> Answer:
-    name = f"refs/{call.at['ref']}"
-    call.repository.git.git("update-ref", "-d", name, _tip_of(call, name))
-    return Answer(204)
 
 
 # Files and commits
