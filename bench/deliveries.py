@@ -1,13 +1,13 @@
 """A webhook under load: `resolver serve`, and a bare FastAPI with one insert.
 
-    python bench/deliveries.py [RATE] [SECONDS]
+    python bench/deliveries.py [RATE] [SECONDS] [WAITING]
 
 Sends RATE signed deliveries a second (200) for SECONDS (10), each on a connection of its own, to
 each in turn, on SQLite and on PostgreSQL. Prints a JSON line for each: answers by status, and
 their times from the moment at which the delivery was due, and the server's processor time for each.
 Resolver's deliveries ask for runs of 20 repositories; their model and their GitHub answer nothing,
 so that all wait. The server imports what its runs need before it answers; with `--concurrency 0` it
-does not.
+does not. The last lines are its start with WAITING (10,000) more runs that wait.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import psycopg
 
+from resolver.entrypoints.webhook.request_queue import (
+    QueuedRequest,
+    RequestKind,
+    RequestQueue,
+    RequestState,
+)
+from resolver.storage.database import parse_database_url
 from tests.parts.postgres import running_postgres
 
 RESOLVER = str(Path(sys.executable).parent / "resolver")
@@ -203,9 +210,24 @@ def resolver_server(
             process.wait()
 
 
+def measure_start(folder: Path, url: str, waiting: int, name: str) -> None:
+    """The start of a server with as many more waiting runs, until it listens."""
+    with closing(RequestQueue(parse_database_url(url))) as queue:
+        [found] = queue.recent([RequestState.WAITING], limit=1)
+        for number in range(waiting):
+            changes = {"repository": f"o/r{number % 100}", "number": number}
+            trigger = found.trigger.model_copy(update=changes)
+            queue.add(QueuedRequest(f"filled-{number}", RequestKind.RUN, trigger))
+    began = time.monotonic()
+    with resolver_server(folder, url):
+        seconds = round(time.monotonic() - began, 2)
+    row = {"server": name, "waiting": waiting, "start_s": seconds}
+    print(json.dumps(row), flush=True)
+
+
 def main() -> None:
     numbers = [int(number) for number in sys.argv[1:]]
-    rate, seconds = (*numbers, *(200, 10)[len(numbers) :])
+    rate, seconds, waiting = (*numbers, *(200, 10, 10_000)[len(numbers) :])
     with tempfile.TemporaryDirectory() as name, running_postgres() as server:
         folder = Path(name)
         database_urls = {}
@@ -225,6 +247,8 @@ def main() -> None:
         url = f"sqlite:///{folder}/resolver.db"
         with resolver_server(folder, url) as (process, port):
             measure_load("resolver, SQLite", process, port, rate, seconds)
+        measure_start(folder, database_urls["resolver"], waiting, "resolver, PostgreSQL")
+        measure_start(folder, url, waiting, "resolver, SQLite")
 
 
 if __name__ == "__main__":

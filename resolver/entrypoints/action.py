@@ -170,36 +170,43 @@ def _report_setup_error(environment: Mapping[str, str], host: RunHost, error: Us
     Only the settings that are needed to understand the event and to comment are loaded, so that
     errors in other settings do not prevent the report.
     """
-    settings = load_settings({}, environment, only=EVENT_SETTINGS)
-    settings = load_settings(app_login(settings, host), environment, only=EVENT_SETTINGS)
+    settings = load_event_settings(environment, host)
     trigger = event_from_environment(settings, environment, host)
     if isinstance(trigger, IgnoredEvent):
         write_outputs(environment, {"state": "error"})
         return
     forge = github_forge(settings, trigger.repository, host)
-    workspace = Path(environment.get("GITHUB_WORKSPACE", "."))
     with filtered_log(settings, host), temporary_directory() as temporary:
-        try:
-            output = open_output(workspace)
-        except UsageError:
-            output = Output(temporary / OUTPUT_FOLDER, shared=True)
         request = RunRequest(
             trigger=trigger,
             run=run_id(trigger.key, trigger.at),
-            output=output,
+            output=Output(temporary / OUTPUT_FOLDER),
             load_settings=lambda _: settings,
             host=host,
             log_url=job_url(environment, trigger.repository),
             actions_run=actions_run(environment),
         )
         result = abandon_run(request, settings, forge, error)
-        cleared_outputs = {}
-        if output.folder == temporary / OUTPUT_FOLDER:
-            cleared_outputs = {"output": "", "outcome": "", "events": ""}
-        else:
-            change_owner(output.folder, workspace)
-        write_outputs(environment, {**outputs_of(result), **cleared_outputs})
+        no_files = {"output": "", "outcome": "", "events": ""}
+        write_outputs(environment, {**outputs_of(result), **no_files})
         write_summary(environment, result)
+
+
+def load_event_settings(environment: Mapping[str, str], host: RunHost) -> Settings:
+    """Return the settings that are needed to understand the event and to comment, whatever the
+    others are."""
+    settings = load_settings({}, environment, only=EVENT_SETTINGS)
+    return load_settings(app_login(settings, host), environment, only=EVENT_SETTINGS)
+
+
+def trigger_of_event(
+    settings: Settings, environment: Mapping[str, str], host: RunHost
+) -> Trigger | IgnoredEvent:
+    """Return the trigger of the job's event, without what GitHub has to be asked for."""
+    name, payload = read_event(environment)
+    arrival = DispatchSource(environment.get("GITHUB_RUN_ID", ""), utc_now())
+    login = own_login(settings, name, payload, host)
+    return trigger_for_target(settings, name, payload, login, arrival)
 
 
 def event_from_environment(
@@ -207,15 +214,12 @@ def event_from_environment(
 ) -> Trigger | IgnoredEvent:
     """Return the trigger of the job's event with its conversation, or the reason why there is
     nothing to do. Raises UsageError and ForgeError."""
-    name, payload = read_event(environment)
-    arrival = DispatchSource(environment.get("GITHUB_RUN_ID", ""), utc_now())
-    login = own_login(settings, name, payload, host)
-    trigger = trigger_for_target(settings, name, payload, login, arrival)
+    trigger = trigger_of_event(settings, environment, host)
     if isinstance(trigger, IgnoredEvent):
         return trigger
     with filtered_log(settings, host):
         forge = github_forge(settings, trigger.repository, host)
-        trigger = _with_request_time(trigger, forge, arrival.id)
+        trigger = _with_request_time(trigger, forge, environment.get("GITHUB_RUN_ID", ""))
         is_rerun = environment.get("GITHUB_RUN_ATTEMPT", "1") not in {"", "1"}
         located = locate_dispatch(trigger, forge, is_rerun=is_rerun)
         # Every comment of a review and every check of a commit starts a job. One of these jobs does

@@ -2,19 +2,20 @@
 
 from collections.abc import Mapping
 
-from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
-from resolver.entrypoints.action import actions_run, read_event
-from resolver.events.stream import utc_now
-from resolver.github.events.dispatches import DispatchSource, asks_for_sweep
+from resolver.config.settings import Settings
+from resolver.entrypoints.action import (
+    actions_run,
+    load_event_settings,
+    read_event,
+    trigger_of_event,
+)
+from resolver.github.events.dispatches import asks_for_sweep
 from resolver.github.events.permission import IgnoredEvent
-from resolver.models.run import Trigger, TriggerKind
+from resolver.models.run import TriggerKind
 from resolver.runs.common import (
-    app_login,
     filtered_log,
     github_forge,
     open_host,
-    own_login,
-    trigger_for_target,
 )
 from resolver.runs.conversation.commands import conversation_for_dispatch
 from resolver.runs.wiring.sandbox import RunHost
@@ -27,25 +28,16 @@ def close_comments(environment: Mapping[str, str]) -> int:
     """
     host = open_host(environment)
     # The run may have failed because of another setting, so only those for events are read.
-    settings = load_settings({}, environment, only=EVENT_SETTINGS)
-    settings = load_settings(app_login(settings, host), environment, only=EVENT_SETTINGS)
-    name, payload = read_event(environment)
+    settings = load_event_settings(environment, host)
     with filtered_log(settings, host):
-        if asks_for_sweep(name, payload):
+        if asks_for_sweep(*read_event(environment)):
             return _of_sweep(settings, environment, host)
-        login = own_login(settings, name, payload, host)
-        arrival = DispatchSource(environment.get("GITHUB_RUN_ID", ""), utc_now())
-        trigger = trigger_for_target(settings, name, payload, login, arrival)
-        return _of_request(trigger, settings, environment, host)
+        return _of_request(settings, environment, host)
 
 
-def _of_request(
-    trigger: Trigger | IgnoredEvent,
-    settings: Settings,
-    environment: Mapping[str, str],
-    host: RunHost,
-) -> int:
+def _of_request(settings: Settings, environment: Mapping[str, str], host: RunHost) -> int:
     """Close the comments of the request's run and return how many there were."""
+    trigger = trigger_of_event(settings, environment, host)
     if isinstance(trigger, IgnoredEvent):
         return 0
     forge = github_forge(settings, trigger.repository, host)

@@ -46,7 +46,6 @@ from resolver.storage.run_store import RunStore
 from tests.github import reports
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
-from tests.parts.stored_runs import write_run
 from tests.trace import sample
 from tests.webhook.serving import Forge as GitHub
 from tests.webhook.serving import started
@@ -199,17 +198,6 @@ def test_a_run_is_counted_once_with_what_its_log_says(scenario: Scenario) -> Non
     assert outcome_of(scenario, scenario.trigger)["cost"] == pytest.approx(0.2)
 
 
-def test_a_run_that_is_given_up_is_counted_from_its_log(scenario: Scenario) -> None:
-    runner = scenario.runner()
-    runner.execute(started(scenario.trigger))
-    events = list(scenario.store.events(run_of(scenario.trigger)))
-    scenario.store.remove(run_of(scenario.trigger).__eq__)
-    write_run(scenario.store, run_of(scenario.trigger), events)
-    scenario.record(scenario.trigger)
-    assert runner.execute(started(scenario.trigger), CRASHED).state == "error"
-    assert scenario.total().cost == pytest.approx(0.2)
-
-
 @pytest.mark.parametrize("author", ["mona", "eve"])
 def test_a_run_that_is_given_up_says_so_to_people_who_may_start_work(
     scenario: Scenario, author: str
@@ -292,15 +280,6 @@ def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(
     done = runner.execute(again, take_commands=lambda: [scenario.stop()])
     assert done.state == "stopped" and len(scenario.stage.requests) == 1
     assert NEXT_ATTEMPT not in scenario.comment() and "mona stopped" in scenario.comment()
-
-
-def test_a_stop_after_a_crash_of_the_server_is_reported(scenario: Scenario) -> None:
-    runner = scenario.runner()
-    write_run(scenario.store, run_of(scenario.trigger))
-    done = runner.execute(started(scenario.trigger, 2), take_commands=lambda: [scenario.stop()])
-    assert done.state == "stopped" and not scenario.stage.requests
-    assert "mona stopped it before it could continue" in scenario.comment()
-    assert outcome_of(scenario, scenario.trigger)["state"] == "stopped"
 
 
 def check_failed(scenario: Scenario, head: str = "") -> Trigger:

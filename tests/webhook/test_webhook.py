@@ -92,11 +92,6 @@ def test_a_signed_delivery_is_let_through(app: App) -> None:
     assert app.taken == [("d-1", "issues", {"a": 1})]
 
 
-def test_the_signature_is_the_one_that_github_documents() -> None:
-    known = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
-    assert webhook_signature("It's a Secret to Everybody", b"Hello, World!") == known
-
-
 @pytest.mark.attack
 @pytest.mark.parametrize(
     "given_signature",

@@ -6,6 +6,8 @@ Whole runs, because the approval has to reach a run that waits in another proces
 import signal
 from typing import Any
 
+import pytest
+
 from tests.parts.runs import bash, finish
 from tests.parts.waiting import until
 from tests.webhook.running.test_commands import Thread
@@ -34,6 +36,8 @@ def begun(forge: Forge, server: Server, plans: Plans, plan: str) -> Thread:
     return thread
 
 
+# By day, resuming at the question: tests/runs; a killed server: test_crashes.py.
+@pytest.mark.nightly
 def test_a_run_that_was_killed_while_it_waited_asks_on_and_is_approved_once(
     forge: Forge, server: Server, plans: Plans
 ) -> None:
