@@ -6,9 +6,7 @@ clone fetches it. Anybody who may push can have written it: everything that is r
 like any other file from outside.
 """
 
-import gzip
 import re
-import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,13 +42,6 @@ KEPT_RUNS = 3
 MAX_LOG_BYTES = 64_000_000
 """Maximum size in bytes of an event log that is archived or restored."""
 
-MAX_COMPRESSED_BYTES = 16_000_000
-"""Maximum size in bytes of the compressed log."""
-
-MAX_UNCOMPRESSED_BYTES = 100_000
-"""Maximum size in bytes of a log that is stored uncompressed, so that a person can read it with
-`git show`."""
-
 GIT_TIMEOUT_SECONDS = 120.0
 """Timeout of one git command in seconds. It is short because a cancelled job has little time
 left."""
@@ -79,7 +70,7 @@ def log_commit(folder: Path, issue: int, run: str) -> OrphanCommit:
 
     Raises LogError if the log can't be read or is too large.
     """
-    ref = f"{runs_of_issue(issue)}{_check_run_id(run)}"
+    ref = f"{runs_of_issue(issue)}{run}"
     return OrphanCommit(ref, f"Log of run {run}", _archive_files(folder))
 
 
@@ -135,19 +126,15 @@ def _fetch_run(
         blobs = _list_blobs(git, run)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         earlier = EarlierRun(run, folder / EVENTS, folder / OUTCOME)
-        earlier.log.write_bytes(_read_log(git, blobs, run))
+        if EVENTS not in blobs:
+            raise LogError(f"the stored log of run {run} is empty")
+        earlier.log.write_bytes(_read_blob(git, blobs[EVENTS], MAX_LOG_BYTES, run))
         if OUTCOME in blobs:
             earlier.outcome.write_bytes(_read_blob(git, blobs[OUTCOME], MAX_OUTCOME_BYTES, run))
         if CHANGE in blobs and BUNDLE in blobs:
             for name in (BUNDLE, CHANGE):
                 (folder / name).write_bytes(_read_blob(git, blobs[name], MAX_CHANGE_BYTES, run))
         return earlier
-
-
-def _check_run_id(run: str) -> str:
-    if not _RUN.fullmatch(run):
-        raise LogError(f"{run!r} is not a run id")
-    return run
 
 
 def _list_archived_runs(url: str, credential: Credential | None, issue: int) -> list[str]:
@@ -165,22 +152,15 @@ def _list_archived_runs(url: str, credential: Credential | None, issue: int) -> 
 
 
 def _archive_files(folder: Path) -> dict[str, bytes]:
+    """Return the files to archive. Git compresses them."""
     log = folder / EVENTS
     try:
         if log.stat().st_size > MAX_LOG_BYTES:
             raise LogError(f"the log has more than {MAX_LOG_BYTES:,} bytes, so it was not stored")
-        data = log.read_bytes()
-        files = {OUTCOME: (folder / OUTCOME).read_bytes(), **_change_files(folder)}
+        files = {EVENTS: log.read_bytes(), OUTCOME: (folder / OUTCOME).read_bytes()}
     except OSError as error:
         raise LogError(f"{error.filename} can't be read: {error.strerror}") from error
-    if len(data) <= MAX_UNCOMPRESSED_BYTES:
-        return {**files, EVENTS: data}
-    compressed = gzip.compress(data, mtime=0)
-    if len(compressed) > MAX_COMPRESSED_BYTES:
-        raise LogError(
-            f"the log has more than {MAX_COMPRESSED_BYTES:,} bytes, so it was not stored"
-        )
-    return {**files, f"{EVENTS}.gz": compressed}
+    return {**files, **_change_files(folder)}
 
 
 def _change_files(folder: Path) -> dict[str, bytes]:
@@ -209,23 +189,6 @@ def _list_blobs(git: HostGit, run: str) -> dict[str, str]:
         if meta.startswith("100644 blob "):
             blobs[name] = meta.split(" ")[2]
     return blobs
-
-
-def _read_log(git: HostGit, blobs: dict[str, str], run: str) -> bytes:
-    if EVENTS in blobs:
-        return _read_blob(git, blobs[EVENTS], MAX_LOG_BYTES, run)
-    if f"{EVENTS}.gz" not in blobs:
-        raise LogError(f"the stored log of run {run} is empty")
-    compressed = _read_blob(git, blobs[f"{EVENTS}.gz"], MAX_COMPRESSED_BYTES, run)
-    try:
-        # Limited decompression: a small archive may expand to any size. 31 selects the gzip format,
-        # see https://docs.python.org/3/library/zlib.html#zlib.decompress
-        data = zlib.decompressobj(wbits=31).decompress(compressed, MAX_LOG_BYTES + 1)
-    except zlib.error as error:
-        raise LogError(f"the log of run {run} can't be unpacked: {error}") from None
-    if len(data) > MAX_LOG_BYTES:
-        raise LogError(f"the log of run {run} has more than {MAX_LOG_BYTES:,} bytes")
-    return data
 
 
 def _read_blob(git: HostGit, blob: str, max_bytes: int, run: str) -> bytes:

@@ -5,7 +5,6 @@ import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
@@ -15,7 +14,6 @@ from fastapi.responses import JSONResponse
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.request_queue import RequestQueue
 from resolver.errors import ResolverError
-from resolver.events.stream import Clock, utc_now
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -26,21 +24,18 @@ MIN_FREE_BYTES = 200_000_000
 """Free bytes in the data folder below which the server takes no deliveries: a run needs room for
 its log and its clone, and a database on the same disk for its own log."""
 
-Check = Callable[[], dict[str, Any]]
-"""Returns facts about the server. Raises ResolverError if it can't take deliveries now."""
+Check = Callable[[], object]
+"""Raises ResolverError if the server can't take deliveries now."""
 
 
 def check_readiness(
     queue: RequestQueue,
     folder: Path,
     threads: BackgroundThreads,
-    now: Clock = utc_now,
     min_free_bytes: int = MIN_FREE_BYTES,
-) -> dict[str, Any]:
+) -> None:
     """Check what a delivery needs: the database, and room in the data folder; and that all tasks of
-    this process work. Return free disk space, and length and age of the queue.
-
-    Raises ResolverError.
+    this process work. Raises ResolverError.
 
     A long queue does not make the server unready, because it still has to accept further requests.
     """
@@ -55,12 +50,6 @@ def check_readiness(
         raise ResolverError(
             f"the disk of the data folder has {free:,} bytes left", "free some disk space"
         )
-    backlog = queue.backlog()
-    return {
-        "disk_free_bytes": free,
-        "queue_length": backlog.waiting,
-        "queue_age_seconds": round(backlog.age(now()), 1),
-    }
 
 
 def add_health(app: FastAPI, check: Check) -> None:
@@ -78,15 +67,14 @@ def add_health(app: FastAPI, check: Check) -> None:
 
     @app.get("/readyz")
     async def readyz() -> JSONResponse:
-        """200 while deliveries can be stored, with free disk space, length and age of the queue;
-        else 503, with the reason in the server's log."""
+        """200 while deliveries can be stored; else 503, with the reason in the server's log."""
         try:
             async with asyncio.timeout(READY_SECONDS):
-                facts = await run_sync(check, abandon_on_cancel=True, limiter=checking)
+                await run_sync(check, abandon_on_cancel=True, limiter=checking)
         except TimeoutError:
             return JSONResponse({"status": "the database does not answer"}, status_code=503)
         except ResolverError as error:
             logger.error("not ready: %s", error.what)
             # The reason is in the operator's log: it names folders and addresses.
             return JSONResponse({"status": "deliveries can't be stored"}, status_code=503)
-        return JSONResponse({"status": "ok", **facts})
+        return JSONResponse({"status": "ok"})
