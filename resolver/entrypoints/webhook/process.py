@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy.engine import URL
 
 from resolver.config.server_variables import ServerVariables, read_server_variables
-from resolver.config.settings import load_settings
+from resolver.config.settings import Settings, load_settings
 from resolver.entrypoints.http_server import log_to_stderr
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.commands import CommentCommands
@@ -79,12 +79,7 @@ class ServerProcess:
         is_worker: bool = False,
     ) -> None:
         settings = load_settings(options, environment)
-        require_model(settings)
-        if not settings.github_token and settings.app_id is None:
-            raise UsageError(
-                "there is no GitHub token",
-                "set RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, or GITHUB_TOKEN",
-            )
+        _require_credentials(settings)
         self.variables = read_server_variables(environment)
         url = _checked_database(self.variables, bool(process.concurrency) and not is_worker)
         self.folder = open_data_folder(Path(self.variables.data_dir))
@@ -128,9 +123,8 @@ class ServerProcess:
         if process.concurrency:
             executor.register()
             commands = CommentCommands(self.runs, self.queue, executor.id)
-            self.worker = Worker(
-                url, self.queue, self.runs, commands, executor, process.concurrency
-            )
+            parts = (url, self.queue, self.runs, commands, executor)
+            self.worker = Worker(*parts, process.concurrency)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._end)
 
@@ -195,6 +189,16 @@ def run_worker_process(
     logger.info("works for %s, its runs are in %s", worker.database.url, worker.folder)
     worker.preload()
     threading.Event().wait()
+
+
+def _require_credentials(settings: Settings) -> None:
+    """Raise UsageError if there is no model or no token for GitHub."""
+    require_model(settings)
+    if not settings.github_token and settings.app_id is None:
+        raise UsageError(
+            "there is no GitHub token",
+            "set RESOLVER_APP_ID and RESOLVER_APP_PRIVATE_KEY, or GITHUB_TOKEN",
+        )
 
 
 def _checked_database(server: ServerVariables, is_alone: bool) -> URL:

@@ -286,9 +286,10 @@ class RequestQueue:
             limit=MAX_LISTED,
         )
 
-    def unfinished(self) -> Sequence[QueuedRequest]:
-        """Return all requests that have not ended."""
-        return self._list(status=list(_STATES))
+    def unfinished(self, before: datetime | None = None) -> Sequence[QueuedRequest]:
+        """Return the requests that have not ended. before: only those stored before this time."""
+        end = before.isoformat() if before else None
+        return self._list(status=list(_STATES), end_time=end)
 
     def active(self) -> Sequence[QueuedRequest]:
         """Return the requests that any process executes, or was executing when it died."""

@@ -23,6 +23,10 @@ RETENTION_DAYS = 90
 """Age at which runs and requests are removed. GitHub redelivers for three days, and a redelivery
 must find its request."""
 
+MAX_DELIVERY_TIME = timedelta(days=4)
+"""Longest time from a request to its storing: the request of a run may be stored later than its
+time says."""
+
 
 def remove_old(
     database: ServerDatabase, queue: RequestQueue, store: RunStore, now: datetime
