@@ -93,6 +93,12 @@ def test_the_agent_is_informed_a_limited_number_of_times(log: RunLog) -> None:
     assert [e.sent_to_agent for e in completed(log)] == sent
 
 
+def test_another_process_continues_counting(log: RunLog) -> None:
+    for number in range(MAX_CORRECTIONS):
+        assert verifier(log, Script(REGRESSION)).feedback(patch(number))
+    assert not verifier(log, Script(REGRESSION)).feedback(patch(MAX_CORRECTIONS))
+
+
 def test_a_good_change_is_not_sent_back_and_is_verified_once(log: RunLog) -> None:
     script = Script(CHECKED)
     made = verifier(log, script)
