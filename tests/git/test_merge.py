@@ -99,6 +99,14 @@ def test_a_change_is_replayed_on_top_of_another_commit(clone: Clone) -> None:
     assert git.run("cat-file", "blob", f"{found.tree}:a.txt").decode() == both
 
 
+def test_a_replay_uses_the_given_merge_base(clone: Clone) -> None:
+    first = clone.commit("ours", {"a.txt": edited(3, "three")})
+    tree, git = clone.tree_with(first, {"n": "n\n"}), clone.git
+    found = replay_commits(git, first, tree, clone.start)
+    assert git.run("cat-file", "blob", f"{found.tree}:a.txt").decode() == LINES
+    assert git.run("cat-file", "blob", f"{found.tree}:n") == b"n\n"
+
+
 def test_the_unfinished_merge_is_the_same_commit_each_time(clone: Clone) -> None:
     ours = clone.commit("ours", {"a.txt": edited(3, "x")})
     theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})

@@ -152,3 +152,12 @@ def test_a_local_repository_gets_one_branch_and_is_otherwise_unchanged(scenario:
 
 def _contents(path: Path) -> dict[str, bytes]:
     return {str(p.relative_to(path)): p.read_bytes() for p in path.rglob("*") if p.is_file()}
+
+
+def test_an_existing_local_branch_is_not_overwritten(scenario: Scenario) -> None:
+    commit = _commit(scenario)
+    for _ in range(2):
+        scenario.write_branch("agent/fix", commit)
+    with pytest.raises(BranchTaken):
+        scenario.write_branch("agent/fix", _commit(scenario, "Another"))
+    assert plain_git(scenario.source, "rev-parse", "agent/fix") == commit

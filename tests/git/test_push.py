@@ -43,6 +43,13 @@ def pushing(github: GitHubServer, tmp_path: Path) -> Pushing:
     return Pushing(github, tmp_path)
 
 
+def test_a_branch_is_moved_forward_once(pushing: Pushing) -> None:
+    made = pushing.made(pushing.tip)
+    for _ in range(2):
+        pushing.push(made, pushing.tip)
+    assert pushing.there == made
+
+
 def test_a_concurrent_push_is_never_overwritten(pushing: Pushing) -> None:
     made = pushing.made(pushing.tip)
     pushed_commit = pushing.github.commit(NAME, "work", {"c.txt": "c\n"})
