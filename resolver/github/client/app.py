@@ -197,19 +197,19 @@ class AppAccess:
             )
         return installation
 
-    def create_token(self, repository: str, permissions: Mapping[str, str]) -> tuple[str, datetime]:
+    def create_token(self, repository: str) -> tuple[str, datetime]:
         """Create a token for one repository, and return it with its expiry.
 
-        The token has the permissions in `permissions` as far as the installation has them. For the
+        The token has the permissions in `PERMISSIONS` as far as the installation has them. For the
         earlier name of a repository that its owner has renamed, it is a token of that repository.
         Raises ForgeError.
         """
         installation = self.installation(repository)
         # GitHub refuses the request if one of the permissions was not granted to the installation:
         # https://docs.github.com/en/rest/apps/apps#create-an-installation-access-token-for-an-app
-        requested_permissions = {
+        permissions = {
             name: min(level, granted, key=_PERMISSION_LEVELS.index)
-            for name, level in permissions.items()
+            for name, level in PERMISSIONS.items()
             if (granted := installation.permissions.get(name, "none")) != "none"
         }
         renamed_id = self._requester.repository_ids.get(f"/repos/{repository}/installation")
@@ -220,7 +220,7 @@ class AppAccess:
         )
         with self._access.wrap_errors(f"get a token of the GitHub App for {repository}"):
             path = f"/app/installations/{installation.id}/access_tokens"
-            answer = self._request("POST", path, {**chosen, "permissions": requested_permissions})
+            answer = self._request("POST", path, {**chosen, "permissions": permissions})
             token, expires_at = str(answer["token"]), datetime.fromisoformat(answer["expires_at"])
             is_of_others = any(
                 accessible["full_name"].casefold() != repository.casefold()
@@ -247,14 +247,12 @@ class InstallationTokens:
         repository: OWNER/NAME.
         note: Called with each token before it is used.
         now: Returns the current time.
-        permissions: The permissions that the tokens are to have.
     """
 
     app: AppAccess
     repository: str
     note: OnTokenIssued
     now: Callable[[], datetime]
-    permissions: Mapping[str, str] = field(default_factory=lambda: PERMISSIONS)
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
@@ -266,7 +264,7 @@ class InstallationTokens:
         with self._lock:
             if self._token is None or self.now() > self._expires_at - RENEWAL_MARGIN:
                 self._token = None
-                token, self._expires_at = self.app.create_token(self.repository, self.permissions)
+                token, self._expires_at = self.app.create_token(self.repository)
                 self.note(token, self._expires_at)
                 self._token = token
             return self._token
