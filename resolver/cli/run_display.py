@@ -150,7 +150,7 @@ class RunDisplay:
             with _PullHandler(self.progress.show_activity).during(), self.progress.during():
                 yield
         elif self.progress is not None and not self.is_json:
-            with _PullHandler(self._print, logging.INFO).during():
+            with _PullHandler(self._print).during():
                 yield
         else:
             yield
@@ -160,13 +160,10 @@ class RunDisplay:
 
 
 class _PullHandler(logging.Handler):
-    """Passes what is logged about pulls of images to a display.
+    """Passes what is logged about pulls of images to a display."""
 
-    level: DEBUG for all progress, INFO for the start of each pull.
-    """
-
-    def __init__(self, show: Callable[[str], None], level: int = logging.DEBUG) -> None:
-        super().__init__(level)
+    def __init__(self, show: Callable[[str], None]) -> None:
+        super().__init__(logging.INFO)
         self._show = show
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -24,9 +24,12 @@ from resolver.runtime.base import Machine
 from resolver.runtime.client import wrap_file
 from resolver.runtime.runtime import Runtime
 from tests.parts.processes import act_on_start
-from tests.parts.sandboxes import EVERY_KIND, git_dir_tar, shared_kinds
+from tests.parts.sandboxes import EVERY_KIND, LOCAL, git_dir_tar, shared_kinds
 
 every_sandbox = shared_kinds("conformance", *EVERY_KIND)
+one_sandbox = shared_kinds("conformance", LOCAL)
+"""For what does not depend on the kind of the sandbox."""
+
 NewMachine = Callable[..., Machine]
 
 
@@ -76,7 +79,7 @@ def test_ipython_keeps_its_state_and_shows_errors(sandbox: Runtime) -> None:
     assert "ZeroDivisionError" in failed.content
 
 
-@every_sandbox
+@one_sandbox
 def test_files_can_be_written_edited_reverted_and_read(sandbox: Runtime) -> None:
     path = f"{sandbox.root}/note.txt"
     made = sandbox.execute(FileWrite(path=path, content="one\ntwo\n"))
@@ -97,7 +100,7 @@ def test_files_can_be_written_edited_reverted_and_read(sandbox: Runtime) -> None
     assert "one" not in seen.content
 
 
-@every_sandbox
+@one_sandbox
 def test_correctable_errors_are_error_observations(sandbox: Runtime) -> None:
     mistakes: list[tuple[FileRead | FileEdit | FileWrite, str]] = [
         (FileRead(path="missing"), "view"),

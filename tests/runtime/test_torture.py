@@ -10,11 +10,19 @@ from resolver.events.actions import CmdRun, IPythonRunCell
 from resolver.events.observations import CmdOutput, IPythonOutput
 from resolver.runtime.base import Machine
 from resolver.runtime.runtime import Runtime
-from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, git_dir_tar, kinds
+from tests.parts.sandboxes import (
+    DOCKER_BUSYBOX,
+    DOCKER_PYTHON,
+    LOCAL,
+    git_dir_tar,
+    kinds,
+    shared_kinds,
+)
 
 pytestmark = pytest.mark.xdist_group("isolation")
 
-in_containers = pytest.mark.parametrize("sandbox_kind", kinds(DOCKER_PYTHON, DOCKER_BUSYBOX))
+in_containers = shared_kinds("torture", DOCKER_PYTHON, DOCKER_BUSYBOX)
+in_shared_python_container = shared_kinds("torture", DOCKER_PYTHON)
 in_python_container = pytest.mark.parametrize("sandbox_kind", kinds(DOCKER_PYTHON))
 here_and_there = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_PYTHON))
 
@@ -51,12 +59,12 @@ ENDS = [
 
 
 @in_containers
-def test_every_end_of_the_shell_is_survived_and_reported(sandbox: Runtime) -> None:
+def test_every_end_of_the_shell_is_survived_and_reported(shared_sandbox: Runtime) -> None:
     for command, code, word in ENDS:
-        run(sandbox, "cd /tmp; export KEPT=yes")
-        found = run(sandbox, command)
+        run(shared_sandbox, "cd /tmp; export KEPT=yes")
+        found = run(shared_sandbox, command)
         assert (found.exit_code, word in found.content) == (code, True), (command, found)
-        assert run(sandbox, "echo $KEPT $PWD").content == "yes /tmp\n", command
+        assert run(shared_sandbox, "echo $KEPT $PWD").content == "yes /tmp\n", command
 
 
 @in_python_container
@@ -80,28 +88,36 @@ def test_after_a_fork_bomb_the_sandbox_is_usable(narrow: Runtime, bomb: str) -> 
     assert cell(narrow, "6 * 7").content.startswith("42")
 
 
-@in_python_container
-def test_a_shell_that_takes_all_memory_is_replaced_and_the_agent_informed(sandbox: Runtime) -> None:
-    run(sandbox, "cd /usr; export KEPT=yes")
-    found = run(sandbox, "x=$(head -c 900M /dev/zero | tr '\\0' x); echo no", 60)
+@in_shared_python_container
+def test_a_shell_that_takes_all_memory_is_replaced_and_the_agent_informed(
+    shared_sandbox: Runtime,
+) -> None:
+    run(shared_sandbox, "cd /usr; export KEPT=yes")
+    found = run(shared_sandbox, "x=$(head -c 900M /dev/zero | tr '\\0' x); echo no", 60)
     assert found.exit_code == 137 and "memory limit" in found.content
-    assert run(sandbox, "echo $KEPT $PWD").content == "yes /usr\n"
+    assert run(shared_sandbox, "echo $KEPT $PWD").content == "yes /usr\n"
 
 
-@in_python_container
-def test_a_program_that_takes_all_memory_is_killed_and_the_agent_informed(sandbox: Runtime) -> None:
-    run(sandbox, "KEPT=yes")
-    found = run(sandbox, "python3 -c 'x = b\"x\" * (900 << 20)'", 60)
+@pytest.mark.attack
+@in_shared_python_container
+def test_a_program_that_takes_all_memory_is_killed_and_the_agent_informed(
+    shared_sandbox: Runtime,
+) -> None:
+    """A program uses more memory than allowed: it is ended, and the sandbox survives."""
+    run(shared_sandbox, "KEPT=yes")
+    found = run(shared_sandbox, "python3 -c 'x = b\"x\" * (900 << 20)'", 60)
     assert found.exit_code == 137 and "memory limit" in found.content
-    assert run(sandbox, "echo $KEPT").content == "yes\n"
-    assert "memory limit" not in run(sandbox, "false").content
+    assert run(shared_sandbox, "echo $KEPT").content == "yes\n"
+    assert "memory limit" not in run(shared_sandbox, "false").content
 
 
-@in_python_container
-def test_a_cell_that_takes_all_memory_is_ended_and_the_agent_informed(sandbox: Runtime) -> None:
-    found = cell(sandbox, "x = b'x' * (900 << 20)")
+@in_shared_python_container
+def test_a_cell_that_takes_all_memory_is_ended_and_the_agent_informed(
+    shared_sandbox: Runtime,
+) -> None:
+    found = cell(shared_sandbox, "x = b'x' * (900 << 20)")
     assert found.error and "died" in found.content and "memory limit" in found.content
-    assert cell(sandbox, "6 * 7").content == "42"
+    assert cell(shared_sandbox, "6 * 7").content == "42"
 
 
 @here_and_there
@@ -125,11 +141,13 @@ def test_files_beyond_the_disk_limit_end_the_sandbox_with_a_reason(
 
 
 @in_containers
-def test_unreadable_files_do_not_prevent_the_export(sandbox: Runtime, tmp_path: Path) -> None:
+def test_unreadable_files_do_not_prevent_the_export(
+    shared_sandbox: Runtime, tmp_path: Path
+) -> None:
     archive, commit = git_dir_tar(tmp_path / "repository", {"a.txt": b"old\n"})
-    sandbox.checkout(archive, commit, "agent/work")
-    run(sandbox, "echo new > a.txt; echo x > locked; git init -q inner 2>/dev/null")
-    cell(sandbox, "import os; os.chmod('locked', 0)")
-    change = sandbox.export_change(commit)
+    shared_sandbox.checkout(archive, commit, "agent/work")
+    run(shared_sandbox, "echo new > a.txt; echo x > locked; git init -q inner 2>/dev/null")
+    cell(shared_sandbox, "import os; os.chmod('locked', 0)")
+    change = shared_sandbox.export_change(commit)
     assert change["bundle"] and set(change["left_out"]) <= {"locked", "inner/"}
     assert "locked" in change["left_out"]
