@@ -127,7 +127,7 @@ def test_what_was_pushed_after_the_request_is_not_worked_on_and_is_named(
     push(github, branch, "mona", "late")
     found = heads(github).of_issue(request, PREFIX)
     assert found is not None and found.head == head
-    assert "pushed to after the request" in found.moved
+    assert "newer commits than the one asked about" in found.moved
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,6 @@ NOT_KNOWN = "it is not known whether it was pushed to since the request"
 _INVISIBLE_STATUSES = frozenset({403, 404, 409, 451})
 """Statuses with which the API answers if the token can't see the pushes of the repository."""
 
-_REVIEW_KINDS = frozenset({TriggerKind.REVIEW_COMMENT, TriggerKind.REVIEW_SUBMITTED})
-
 
 @dataclass(frozen=True)
 class PinnedHead:
@@ -66,7 +64,7 @@ def pin_head(repository: Repository, pull: dict[str, Any], trigger: Trigger) -> 
     """
     head = str(pull["head"]["sha"])
     if trigger.head:
-        return _describe_pinned_head(trigger.head, head, on_code=trigger.kind in _REVIEW_KINDS)
+        return _describe_pinned_head(trigger.head, head)
     if (
         trigger.kind is TriggerKind.COMMAND_LINE
         or datetime.fromisoformat(pull["updated_at"]) < trigger.at
@@ -107,17 +105,14 @@ def _current_head_or_refuse(pull: dict[str, Any], trigger: Trigger) -> PinnedHea
     )
 
 
-def _describe_pinned_head(
-    seen_commit: str, current_commit: str, *, on_code: bool = False
-) -> PinnedHead:
+def _describe_pinned_head(seen_commit: str, current_commit: str) -> PinnedHead:
     if seen_commit == current_commit:
         return PinnedHead(current_commit)
-    change = (
-        "has newer commits than the one asked about"
-        if on_code
-        else ("was pushed to after the request")
+    return PinnedHead(
+        seen_commit,
+        "it has newer commits than the one asked about; commits after "
+        f"{seen_commit[:12]} are not used",
     )
-    return PinnedHead(seen_commit, f"it {change}; commits after {seen_commit[:12]} are not used")
 
 
 def _newest_pushes(repository: Repository, source: str, branch: str) -> list[_Push]:

@@ -16,9 +16,6 @@ from resolver.github.text.markdown import shorten_text
 from resolver.github.text.markers import without_markers
 from resolver.models.run import Trigger, TriggerKind
 
-MAX_NAMED_LATE_COMMENTS = 5
-"""Maximum number of comments after the request that are named one by one, with their authors."""
-
 MAX_TITLE_CHARACTERS = 256
 """Maximum number of characters of a title."""
 
@@ -72,7 +69,7 @@ class SeenTexts:
     own_login: str
     left_out: list[str] = field(default_factory=list)
     links: PictureLinks = field(default_factory=PictureLinks)
-    _late: list[tuple[str, str]] = field(default_factory=list)
+    _late: list[str] = field(default_factory=list)
     _minimized: int = 0
 
     @property
@@ -131,7 +128,7 @@ class SeenTexts:
             reason = "edited after" if edited > self.trigger.at else None
         place = f"a comment {place} of {remark.author}".replace("  ", " ")
         if reason is not None:
-            self._late.append((place, reason))
+            self._late.append(reason)
             return None
         if _is_unwanted(remark) and remark.author.casefold() != self.trigger.actor.login.casefold():
             self._minimized += 1
@@ -141,17 +138,11 @@ class SeenTexts:
         return self.shorten(body, place, limit)
 
     def report_unused_remarks(self) -> None:
-        """Name the comments that came too late, a few with their authors, and count the others."""
-        if len(self._late) <= MAX_NAMED_LATE_COMMENTS:
-            self.left_out += [
-                f"{place} that was {reason} the request" for place, reason in self._late
-            ]
-        else:
-            counts = Counter(reason for _, reason in self._late)
-            self.left_out += [
-                f"{count_comments(count)} {reason} the request"
-                for reason, count in sorted(counts.items())
-            ]
+        """Say how many comments came too late, were edited since, or are hidden."""
+        self.left_out += [
+            f"{count_comments(count)} {reason} the request"
+            for reason, count in sorted(Counter(self._late).items())
+        ]
         if self._minimized:
             hidden = count_comments(self._minimized)
             self.left_out.append(f"{hidden} hidden as spam, abuse or off-topic")
