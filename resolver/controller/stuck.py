@@ -6,7 +6,7 @@ Actions and results are compared exactly, so that no progress is mistaken for a 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
@@ -47,18 +47,40 @@ _IGNORED_FIELDS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
 class _Step:
     """An action with its observation. Steps are equal if both have the same content.
 
-    is_error: the action could not be executed or raised; exit codes don't matter.
-    quoted: the action as it is quoted in a description.
+    The content is rendered when it is compared: most steps already differ in their action.
     """
 
-    action: str
-    result: str
-    is_error: bool = field(compare=False)
-    quoted: str = field(compare=False)
+    def __init__(self, action: ActionBase, observation: ObservationBase) -> None:
+        self._action, self._observation = action, observation
+
+    @cached_property
+    def action(self) -> str:
+        return self._action.model_dump_json(exclude=_IGNORED_FIELDS)
+
+    @cached_property
+    def result(self) -> str:
+        return self._observation.model_dump_json(exclude=_IGNORED_FIELDS)
+
+    @property
+    def is_error(self) -> bool:
+        """True if the action could not be executed or raised; exit codes don't matter."""
+        observation = self._observation
+        raised = bool(getattr(observation, "error", False))
+        return raised or isinstance(observation, o.ErrorObservation)
+
+    @property
+    def quoted(self) -> str:
+        return f"`{_quote_action(self._action)}`"
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, _Step) and self.action == other.action and self.result == other.result
+        )
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def find_repetition(events: Sequence[Event]) -> str | None:
@@ -84,7 +106,7 @@ def find_repetition(events: Sequence[Event]) -> str | None:
                 if getattr(result, "seconds", 0.0) >= MIN_WAIT_SECONDS:
                     break
                 if result is not None:
-                    steps.append(_step_of(event, result))
+                    steps.append(_Step(event, result))
             case ObservationBase(cause=int(cause)):
                 results[cause] = event
             case _:
@@ -134,16 +156,6 @@ def _starts_afresh(event: Event) -> bool:
     if isinstance(event, a.Message):
         return event.source is Source.USER and event.cause is None
     return isinstance(event, o.AgentStateChanged) and event.state is RunState.STUCK
-
-
-def _step_of(action: ActionBase, observation: ObservationBase) -> _Step:
-    raised = bool(getattr(observation, "error", False))
-    return _Step(
-        action=action.model_dump_json(exclude=_IGNORED_FIELDS),
-        result=observation.model_dump_json(exclude=_IGNORED_FIELDS),
-        is_error=raised or isinstance(observation, o.ErrorObservation),
-        quoted=f"`{_quote_action(action)}`",
-    )
 
 
 def _quote_action(action: ActionBase) -> str:
