@@ -27,7 +27,7 @@ from resolver.models.run import Trigger
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue, Repository
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error
-from tests.parts.runs import INSTALLED_RESOLVER, MODEL_KEY, RESOLVER, bash, finish
+from tests.parts.runs import MODEL_KEY, RESOLVER, bash, finish
 from tests.parts.waiting import PATIENCE_SECONDS, until
 
 SECRET = "webhook-canary-8d1f5b3a7c9e2046"
@@ -180,8 +180,6 @@ class Server:
     """`resolver serve` in `folder`, started and ended as often as wanted."""
 
     program = RESOLVER
-    starts_session = False
-    starts_group = False
 
     def __init__(self, folder: Path, forge: Forge, endpoint: ModelEndpoint, **more: str) -> None:
         self.folder = folder
@@ -228,8 +226,6 @@ class Server:
                 cwd=self.folder,
                 stdout=log,
                 stderr=log,
-                start_new_session=self.starts_session,
-                process_group=0 if self.starts_group else None,
             )
 
         def listening() -> re.Match[str] | None:
@@ -306,12 +302,6 @@ class Server:
         log = re.sub(r"WARNING \S+ (\S+ )?run \S+ for \S+: .*", "", self.log)
         for word in ("Traceback", "Warning", "WARNING", "CRITICAL"):
             assert word not in log, log
-
-
-class InstalledServer(Server):
-    """A server whose processes start as they do for users. Measurements need it."""
-
-    program = INSTALLED_RESOLVER
 
 
 class WorkerProcess:
