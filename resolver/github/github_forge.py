@@ -4,53 +4,43 @@ Every write goes to the trigger's own issue in this repository. A run on a check
 has no forge.
 """
 
-import logging
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 
-from github.IssueComment import IssueComment as GitHubIssueComment
-from github.PullRequest import PullRequest as GitHubPullRequest
 from github.Repository import Repository
 
-from resolver.errors import ForgeError
 from resolver.github.client import accounts
 from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.client.requester import repository_at
-from resolver.github.client.resources import PolledReader, markdown_files
+from resolver.github.client.resources import PolledReader, markdown_files, read_request_time
 from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
-from resolver.github.comments import find_or_create
 from resolver.github.comments import open_pull_request as opening
 from resolver.github.comments import review as reviews
 from resolver.github.comments.check_conversations import CheckConversations
+from resolver.github.comments.earlier_publication import PublicationFinder
+from resolver.github.comments.find_or_create import branch_tips, create_comment_once
 from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
 from resolver.github.comments.report import Report
 from resolver.github.comments.run_comments import (
+    CONFIRMED,
     RunComments,
     add_reaction,
     issue_number,
+    read_confirmations,
     recent_comments,
 )
 from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.started_conversations import StartedConversations
-from resolver.github.comments.thread_replies import ThreadReplyWriter, reply_of_run
-from resolver.github.context import own_comments
+from resolver.github.comments.thread_replies import ThreadReplyWriter
 from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
 from resolver.github.context.read_task import NewComments, read_task
 from resolver.github.context.request_status import read_request_status, status_in_conversation
 from resolver.github.events.payloads import IssueComment
-from resolver.github.text.markers import Ending, answer_marker, ending_of, parse_pull_request_marker
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
 from resolver.models.request_status import RequestStatus
-from resolver.models.run import Actor, Command, Publication, PullRequest, Task, Trigger, TriggerKind
-
-logger = logging.getLogger("resolver.github")
-
-CONFIRMED = "+1"
-"""The reaction that confirms that an active run has received a comment."""
-
-MAX_REACTIONS = 100
+from resolver.models.run import Actor, Publication, PullRequest, Task, Trigger
 
 
 class GitHubForge:
@@ -66,44 +56,35 @@ class GitHubForge:
         self._access, self._picture_hosts = access, picture_hosts
         self._name = check_repository(repository)
         self._requester = access.requester()
-        self._started = StartedConversations(access, self._name)
+        self._repository = repository_at(self._requester, self._name)
+        self._polled = PolledReader(self._requester)
+        self._own_account = accounts.OwnAccount(access)
+        self._started = StartedConversations(access, self._name, self._own_account)
 
     # Accounts and the repository
 
     def whoami(self) -> str:
         """Return the login that Resolver writes as."""
-        if self._access.bot_login:
-            return self._access.bot_login
-        if self._started.account is None:
-            account = accounts.own_account(self._access)
-            self._started.account = account or Actor(login=accounts.ACTIONS_LOGIN)
-        return self._started.account.login
+        return self._own_account.login()
 
     def account(self) -> Actor:
         """Return the account that Resolver writes as, with its id if known.
 
         This may make another request.
         """
-        login, account = self.whoami(), self._started.account
-        if account is not None and account.id is not None and account.login == login:
-            return account
-        return accounts.find_account(self._access, self._requester, login)
+        return self._own_account.read(self._requester)
 
     def permission(self, login: str) -> str:
         """See `PermissionReader.permission`."""
-        with self._access.wrap_errors(f"read the permission of {login}", "metadata: read"):
-            return self._repository.get_collaborator_permission(login)
+        return accounts.read_permission(self._access, self._repository, login)
 
     def is_member(self, team: str, login: str) -> bool:
         """Return True if `login` is an active member of the team ORG/TEAM."""
-        with self._access.wrap_errors(f"read who is in {team}", "members: read"):
-            return accounts.is_member(self._repository, team, login)
+        return accounts.is_member(self._access, self._repository, team, login)
 
     def operator_may_push(self) -> bool:
         """Return True if the owner of the token may push."""
-        with self._access.wrap_errors(f"read {self._name}", "metadata: read"):
-            permissions = self._repository.complete().raw_data.get("permissions") or {}
-        return bool(permissions.get("push"))
+        return accounts.operator_may_push(self._access, self._repository)
 
     def snapshot(self, query: SnapshotQuery) -> RepositorySnapshot | None:
         """Return the state of the repository's refs, None if it has to be read with git.
@@ -115,7 +96,7 @@ class GitHubForge:
     def branches(self, prefix: str) -> set[str]:
         """Return the names of the branches that start with `prefix`."""
         with self._access.wrap_errors(f"list the branches of {self._name}", "contents: read"):
-            return set(find_or_create.branch_tips(self._repository, prefix))
+            return set(branch_tips(self._repository, prefix))
 
     def markdown_files(self, folder: str, max_files: int) -> dict[str, bytes]:
         """Return at most `max_files` markdown files of a folder of the default branch, by path."""
@@ -123,19 +104,8 @@ class GitHubForge:
             return markdown_files(self._repository, folder, max_files)
 
     def requested_at(self, run: str) -> datetime | None:
-        """Return when a workflow run was requested, None if the token may not read that.
-
-        The time is the same for every attempt of the run. The job itself begins later: it may wait
-        for a runner and for other jobs. `run` is the value of GITHUB_RUN_ID.
-        """
-        if not run.isdecimal():
-            return None
-        try:
-            with self._access.wrap_errors("read when the workflow was started", "actions: read"):
-                return self._repository.get_workflow_run(int(run)).created_at
-        except ForgeError as error:
-            logger.info("the time of the request is not known: %s", error)
-            return None
+        """Return when a workflow run was requested, None if the token may not read that."""
+        return read_request_time(self._access, self._repository, run)
 
     # The request
 
@@ -169,14 +139,8 @@ class GitHubForge:
 
     def is_confirmed(self, trigger: Trigger) -> bool:
         """Return True if any of Resolver's processes called `confirm` for this comment."""
-        if trigger.comment_id is None or trigger.kind is not TriggerKind.ISSUE_COMMENT:
-            return False  # only issue comments control a run
-        with self._access.wrap_errors("read the reactions to the request", "issues: read"):
-            path = f"{self._repository.url}/issues/comments/{trigger.comment_id}/reactions"
-            answer = self._polled.get(path, {"content": CONFIRMED, "per_page": MAX_REACTIONS})
-            reactions = (one for one in answer.data if one["content"] == CONFIRMED)
-            logins = {(one["user"] or {}).get("login", "").casefold() for one in reactions}
-            return self.whoami().casefold() in logins
+        logins = read_confirmations(self._access, self._polled, self._repository, trigger)
+        return bool(logins) and self.whoami().casefold() in logins
 
     def new_comments(self, number: int, since: datetime) -> NewComments:
         """Return the reader of new comments on issue or pull request `number`."""
@@ -198,36 +162,12 @@ class GitHubForge:
         `comment_url` is None if that run was killed after it opened its pull request and before it
         wrote its final comment.
         """
-        comment = self._comment_of_run(trigger)
-        ending = ending_of(comment.body or "", trigger.key) if comment else None
-        comment_url = comment.html_url if comment and ending and ending.is_final else None
-        operation = f"look for an earlier run on {self._name}#{trigger.number}"
-        with self._access.wrap_errors(operation, "pull-requests: read, issues: read"):
-            newest = self._started.newest_pulls(self._repository)
-            pull = find_or_create.pull_request_of_run(newest, self.whoami(), trigger)
-            if pull is not None:
-                return Publication(
-                    branch=pull.head.ref,
-                    commit=pull.head.sha,
-                    pull_request=find_or_create.describe_pull_request(pull),
-                    comment_url=comment_url if ending is Ending.PULL_REQUEST else None,
-                    repeated=True,
-                )
-            if trigger.in_thread and comment_url is None:
-                reply = reply_of_run(self._pull(trigger), self.whoami(), trigger)
-                comment_url = reply.html_url if reply else None
-            review = None
-            may_have_review = trigger.command in {Command.REVIEW, Command.CONTINUE, Command.RESUME}
-            if may_have_review and trigger.is_pull_request:
-                pull = self._pull(trigger)
-                review = reviews.published_review(pull, self.whoami(), trigger.key)
-        if comment_url is None and review is None:
-            return None
-        return Publication(comment_url=comment_url, review=review, repeated=True)
+        finder = self._publication_finder(trigger)
+        return finder.find_publication(self._started.newest_pulls(self._repository))
 
     def has_run_comment(self, trigger: Trigger) -> bool:
         """Return True if a run with this key has written a comment on the issue."""
-        return self._comment_of_run(trigger) is not None
+        return self._publication_finder(trigger).find_comment() is not None
 
     def has_active_run(self, trigger: Trigger) -> bool:
         """Return True if a comment says that the run with this key waits or is active."""
@@ -240,10 +180,7 @@ class GitHubForge:
 
     def find_origin(self, number: int) -> tuple[int, str] | None:
         """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
-        bot = self.whoami()
-        with self._access.wrap_errors(f"read {self._name}#{number}", "pull-requests: read"):
-            pull = self._repository.get_pull(number).complete()
-            return parse_pull_request_marker(pull.body or "") if accounts.is_by(pull, bot) else None
+        return self._heads.find_origin(number)
 
     def own_pull_requests(self, prefix: str, since: datetime) -> list[OwnPullRequest]:
         """Return the pull requests that Resolver opened since then, newest first."""
@@ -251,10 +188,7 @@ class GitHubForge:
 
     def open_head(self, branch: str) -> str | None:
         """Return the tip of `branch` if Resolver has an open pull request from it, else None."""
-        login = self.whoami()
-        with self._access.wrap_errors(f"look at {branch} of {self._name}", "pull-requests: read"):
-            pull = find_or_create.open_pull_request_of(self._repository, branch)
-            return pull.head.sha if pull and accounts.is_by(pull, login) else None
+        return self._heads.open_head(branch)
 
     @cached_property
     def _heads(self) -> GitHubPullRequestHeads:
@@ -296,19 +230,15 @@ class GitHubForge:
         `commit` is the commit that was added to the pull request, None for none.
         """
         self._number(report.trigger)
-        page = f"{self._access.server_url.rstrip('/')}/{self._name}/pull/{report.trigger.number}"
-        link = f"{page}/commits/{commit}" if commit else None
-        answers = ThreadReplyWriter(self._access, self._repository, self.whoami(), report, link)
+        login = self.whoami()
+        answers = ThreadReplyWriter(self._access, self._repository, login, report, commit)
         return answers.post(replies)
 
     def post_answer(self, trigger: Trigger, text: str) -> None:
         """Answer the request with a comment that belongs to no run, at most once per request."""
         operation = f"comment on {self._name}#{trigger.number}"
         issue = self._repository.get_issue(self._number(trigger))
-        marker = answer_marker(trigger.key)
-        find_or_create.create_comment_once(
-            self._access, issue, self.whoami(), trigger, marker, text, operation
-        )
+        create_comment_once(self._access, issue, self.whoami(), trigger, text, operation)
 
     def ask(self, report: Report) -> datetime | None:
         """Write what the run waits for into its comment, and return when that was published.
@@ -349,22 +279,10 @@ class GitHubForge:
         listed = self._started.own_comments(repository, self.whoami())
         return RunComments(access, repository, self.whoami(), listed)
 
-    def _comment_of_run(self, trigger: Trigger) -> GitHubIssueComment | None:
-        """Return the comment of the run with this key, as it was read just now."""
+    def _publication_finder(self, trigger: Trigger) -> PublicationFinder:
         conversation = self._started.read(trigger, self._number(trigger))
-        comments = own_comments.own_comments_in(conversation, self._repository, self.whoami())
-        return own_comments.find_run_comment(comments, trigger)
-
-    @cached_property
-    def _repository(self) -> Repository:
-        return repository_at(self._requester, self._name)
-
-    @cached_property
-    def _polled(self) -> PolledReader:
-        return PolledReader(self._requester)
-
-    def _pull(self, trigger: Trigger) -> GitHubPullRequest:
-        return self._repository.get_pull(trigger.number or 0)
+        login = self.whoami()  # the conversation names it, if it was not known before
+        return PublicationFinder(self._access, self._repository, login, trigger, conversation)
 
     def _number(self, trigger: Trigger) -> int:
         return issue_number(trigger, self._name)

@@ -4,6 +4,7 @@ Source: https://docs.github.com/en/rest/collaborators/collaborators,
 https://docs.github.com/en/rest/teams/members
 """
 
+from dataclasses import dataclass
 from urllib.parse import quote
 
 import github
@@ -67,6 +68,33 @@ def find_account(access: GitHubAccess, requester: Requester, login: str) -> Acto
         return Actor(login=login)
 
 
+@dataclass
+class OwnAccount:
+    """The account that Resolver writes as.
+
+    `viewer` is the account of the token, once an answer of GitHub has named it. The methods raise
+    ForgeError.
+    """
+
+    access: GitHubAccess
+    viewer: Actor | None = None
+
+    def login(self) -> str:
+        """Return the configured login, or else that of the token's account."""
+        if self.access.bot_login:
+            return self.access.bot_login
+        if self.viewer is None:
+            self.viewer = own_account(self.access) or Actor(login=ACTIONS_LOGIN)
+        return self.viewer.login
+
+    def read(self, requester: Requester) -> Actor:
+        """Return the account with its id if known. This may make another request."""
+        login, viewer = self.login(), self.viewer
+        if viewer is not None and viewer.id is not None and viewer.login == login:
+            return viewer
+        return find_account(self.access, requester, login)
+
+
 def is_by(element: GithubObject, login: str) -> bool:
     """Return True if the account with this login is the author of an issue, a comment, a review."""
     # PyGithub assumes that there always is a user, but it is null for a deleted account.
@@ -74,18 +102,32 @@ def is_by(element: GithubObject, login: str) -> bool:
     return str(user.get("login") or "").casefold() == login.casefold()
 
 
-def is_member(repository: Repository, team: str, login: str) -> bool:
+def read_permission(access: GitHubAccess, repository: Repository, login: str) -> str:
+    """Return the account's permission as GitHub names it, such as "write". Raises ForgeError."""
+    with access.wrap_errors(f"read the permission of {login}", "metadata: read"):
+        return repository.get_collaborator_permission(login)
+
+
+def operator_may_push(access: GitHubAccess, repository: Repository) -> bool:
+    """Return True if the owner of the token may push. Raises ForgeError."""
+    with access.wrap_errors(f"read {repository.full_name}", "metadata: read"):
+        permissions = repository.complete().raw_data.get("permissions") or {}
+    return bool(permissions.get("push"))
+
+
+def is_member(access: GitHubAccess, repository: Repository, team: str, login: str) -> bool:
     """Return True if the account is an active member of the team ORG/TEAM.
 
     A person who is only invited is not a member. The answer for a team that the token can't see is
-    False.
+    False. Raises ForgeError.
     """
     organization, _, slug = team.partition("/")
     path = f"/orgs/{quote(organization)}/teams/{quote(slug)}/memberships/{quote(login, safe='')}"
-    try:
-        _, answer = repository.requester.requestJsonAndCheck("GET", path)
-    except github.GithubException as error:
-        if error.status == 404:
-            return False
-        raise
-    return bool(answer.get("state") == "active")
+    with access.wrap_errors(f"read who is in {team}", "members: read"):
+        try:
+            _, answer = repository.requester.requestJsonAndCheck("GET", path)
+        except github.GithubException as error:
+            if error.status == 404:
+                return False
+            raise
+        return bool(answer.get("state") == "active")

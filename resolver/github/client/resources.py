@@ -1,4 +1,5 @@
-"""Reads resources of GitHub's REST and GraphQL APIs: lists, polled resources, queries, small files.
+"""Reads resources of GitHub's REST and GraphQL APIs: lists, polled resources, queries, small files,
+the time of a workflow run.
 
 Lists take one request per page. PyGithub requests an element of its own lists again as soon as its
 raw data, or an attribute that the list lacks, is read: a conversation of 100 comments would cost
@@ -11,6 +12,7 @@ https://docs.github.com/en/rest/using-the-rest-api/best-practices-for-using-the-
 """
 
 import json
+import logging
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
@@ -27,8 +29,10 @@ from github.Repository import Repository
 from github.Requester import Requester
 from requests.utils import parse_header_links
 
-from resolver.errors import UsageError
+from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess
+
+logger = logging.getLogger("resolver.github")
 
 PAGE_SIZE = 100
 """Elements per page, the maximum that GitHub allows."""
@@ -296,4 +300,20 @@ def _get_contents(repository: Repository, path: str) -> list[ContentFile] | Cont
     try:
         return repository.get_contents(path)
     except github.UnknownObjectException:
+        return None
+
+
+def read_request_time(access: GitHubAccess, repository: Repository, run: str) -> datetime | None:
+    """Return when a workflow run was requested, None if the token may not read that.
+
+    The time is the same for every attempt of the run. The job itself begins later: it may wait for
+    a runner and for other jobs. `run` is the value of GITHUB_RUN_ID.
+    """
+    if not run.isdecimal():
+        return None
+    try:
+        with access.wrap_errors("read when the workflow was started", "actions: read"):
+            return repository.get_workflow_run(int(run)).created_at
+    except ForgeError as error:
+        logger.info("the time of the request is not known: %s", error)
         return None

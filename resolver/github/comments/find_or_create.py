@@ -19,7 +19,7 @@ from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import Listing
 from resolver.github.context.own_comments import own_comments, searched_since
-from resolver.github.text.markers import ending_of
+from resolver.github.text.markers import answer_marker, ending_of
 from resolver.models.run import PullRequest, Trigger
 
 _MAX_SEARCHED_PULLS = 200
@@ -141,14 +141,14 @@ def create_comment_once(
     issue: Issue,
     own_login: str,
     trigger: Trigger,
-    marker: str,
     text: str,
     operation: str,
 ) -> None:
-    """Create a comment that begins with the marker unless there is one.
+    """Create the comment that answers the trigger's request unless there is one.
 
     `operation` describes the request in errors, as in `GitHubAccess.wrap_errors`.
     """
+    marker = answer_marker(trigger.key)
 
     def find() -> IssueComment | None:
         comments = own_comments(issue, own_login, trigger.at)

@@ -28,7 +28,6 @@ from resolver.github.comments.pull_request_text import (
 )
 from resolver.github.comments.report import Report
 from resolver.github.text.markdown import code_span
-from resolver.github.text.markers import answer_marker
 from resolver.models.run import Actor, PullRequest
 
 
@@ -139,7 +138,6 @@ def _describe_addition(
             repository.get_issue(number),
             own_login,
             trigger,
-            answer_marker(trigger.key),
             addition_text(report),
             f"comment on #{number}",
         )

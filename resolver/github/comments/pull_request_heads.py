@@ -77,6 +77,21 @@ class GitHubPullRequestHeads:
                 raise
         return False  # the branch was deleted; fetching it reports that
 
+    def open_head(self, branch: str) -> str | None:
+        """Return the tip of `branch` if Resolver has an open pull request from it, else None."""
+        operation = f"look at {branch} of {self.repository.full_name}"
+        with self.access.wrap_errors(operation, "pull-requests: read"):
+            pull = open_pull_request_of(self.repository, branch)
+            return pull.head.sha if pull and is_by(pull, self.own_login) else None
+
+    def find_origin(self, number: int) -> tuple[int, str] | None:
+        """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
+        operation = f"read {self.repository.full_name}#{number}"
+        with self.access.wrap_errors(operation, "pull-requests: read"):
+            pull = self.repository.get_pull(number).complete()
+            is_own = is_by(pull, self.own_login)
+            return parse_pull_request_marker(pull.body or "") if is_own else None
+
     def of_issue(self, trigger: Trigger, prefix: str) -> OpenPullRequest | None:
         """Return the newest open pull request that Resolver opened for the issue, or None.
 

@@ -17,6 +17,7 @@ from github.Repository import Repository
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.requester import repository_at
+from resolver.github.client.resources import PolledReader
 from resolver.github.comments import comment_text, find_or_create
 from resolver.github.comments.progress import RunProgress, killed_run_body, progress_body
 from resolver.github.comments.report import Report
@@ -55,6 +56,28 @@ def _react(repository: Repository, number: int, trigger: Trigger, content: str) 
         issue.get_comment(trigger.comment_id).create_reaction(content)
     else:
         issue.create_reaction(content)
+
+
+CONFIRMED = "+1"
+"""The reaction that confirms that an active run has received a comment."""
+
+MAX_REACTIONS = 100
+
+
+def read_confirmations(
+    access: GitHubAccess, polled: PolledReader, repository: Repository, trigger: Trigger
+) -> set[str]:
+    """Return the logins of those who confirmed the trigger's comment, in lower case.
+
+    Raises ForgeError.
+    """
+    if trigger.comment_id is None or trigger.kind is not TriggerKind.ISSUE_COMMENT:
+        return set()  # only issue comments control a run
+    with access.wrap_errors("read the reactions to the request", "issues: read"):
+        path = f"{repository.url}/issues/comments/{trigger.comment_id}/reactions"
+        answer = polled.get(path, {"content": CONFIRMED, "per_page": MAX_REACTIONS})
+        reactions = (one for one in answer.data if one["content"] == CONFIRMED)
+        return {(one["user"] or {}).get("login", "").casefold() for one in reactions}
 
 
 DELETED_STATUSES = frozenset({404, 410})

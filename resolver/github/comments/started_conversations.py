@@ -13,11 +13,12 @@ from github.PullRequest import PullRequest
 from github.Repository import Repository
 
 from resolver.github.client.access import GitHubAccess
+from resolver.github.client.accounts import OwnAccount
 from resolver.github.client.resources import CachedRows
 from resolver.github.comments.find_or_create import newest_pulls
 from resolver.github.context.conversation import Conversation, ConversationReader
 from resolver.github.context.own_comments import own_comments_in
-from resolver.models.run import Actor, Trigger
+from resolver.models.run import Trigger
 
 MAX_AGE_SECONDS = 30.0
 """A conversation that was read less than this time ago is not read again to start a run on it."""
@@ -27,13 +28,12 @@ MAX_AGE_SECONDS = 30.0
 class StartedConversations:
     """Reads the conversations of the repository that `name` names.
 
-    Attributes:
-        account: The account of the token, once it is known.
+    They also say which account the token has, which `own_account` remembers.
     """
 
     access: GitHubAccess
     name: str
-    account: Actor | None = None
+    own_account: OwnAccount
     _read: dict[int, tuple[float, Conversation]] = field(default_factory=dict)
     _pulls: tuple[float, CachedRows[PullRequest]] | None = None
 
@@ -45,7 +45,7 @@ class StartedConversations:
         with self.access.wrap_errors(f"read issue {number} of {self.name}", "issues: read"):
             conversation = ConversationReader(self.access, self.name, number).read(trigger.at)
         if conversation.viewer is not None:
-            self.account = conversation.viewer.actor
+            self.own_account.viewer = conversation.viewer.actor
         self._read[number] = (time.monotonic(), conversation)
         return conversation
 

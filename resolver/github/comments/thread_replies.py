@@ -75,14 +75,14 @@ def reply_of_run(pull: PullRequest, own_login: str, trigger: Trigger) -> PullReq
 class ThreadReplyWriter:
     """Replies in the review threads of one request.
 
-    `link` is the page of the commit that was added to the pull request, None if there is none.
+    `commit` was added to the pull request; None if none was.
     """
 
     access: GitHubAccess
     repository: Repository
     own_login: str
     report: Report
-    link: str | None
+    commit: str | None
 
     def post(self, replies: Sequence[ThreadReply]) -> AnsweredThreads:
         """Write one reply in each thread that still exists, and return the result.
@@ -119,12 +119,20 @@ class ThreadReplyWriter:
         name = self.repository.full_name
         return f"answer in the review threads of {name}#{self.report.trigger.number}"
 
+    @property
+    def _link(self) -> str | None:
+        """The page of the commit on the pull request."""
+        if self.commit is None:
+            return None
+        page = f"{self.access.server_url.rstrip('/')}/{self.repository.full_name}/pull"
+        return f"{page}/{self.report.trigger.number}/commits/{self.commit}"
+
     @cached_property
     def _pull(self) -> PullRequest:
         return self.repository.get_pull(self.report.trigger.number or 0)
 
     def _write_reply(self, reply: ThreadReply, thread: FetchedThread) -> PullRequestComment:
-        marker, body = marker_of(self.report, reply), thread_reply(self.report, reply, self.link)
+        marker, body = marker_of(self.report, reply), thread_reply(self.report, reply, self._link)
         comments = thread.shown_comments
         root_id = comments[0].id if comments else reply.thread.thread.root
         return write_once(
