@@ -11,9 +11,14 @@ import pytest
 from resolver.events.lifecycle import Egress
 from resolver.events.observations import McpResult
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_call
-from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
+from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
 from tests.runtime.outside import NAME, serving_outside
 
+PAGE = """<title>Counter</title>
+<form onsubmit="n.textContent = 'count ' + (Number(by.value) - 2 * by.value); return false">
+<label>By <input id=by></label><button>Add</button></form>
+<p id=n>count 0</p>
+"""
 SERVE = (
     "python3 -m http.server 8137 --bind 127.0.0.1 > /tmp/serve.log 2>&1 & "
     "until python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", 8137))' "
@@ -47,6 +52,41 @@ def browsing_line(request: pytest.FixtureRequest, command_line: CommandLine) -> 
 
 def results_of(done: Ended) -> list[McpResult]:
     return [event for event in done.events if isinstance(event, McpResult)]
+
+
+@pytest.mark.chromium
+def test_a_form_is_filled_and_the_page_looked_at(
+    command_line: CommandLine, browser_path: str, model_endpoint: ModelEndpoint, tmp_path: Path
+) -> None:
+    """The story of an agent with a browser, from a page to the trace's picture."""
+    command_line.environment["PATH"] = browser_path
+    command_line.environment["LLM_MODEL"] = "openai/gpt-4o"  # one that sees images
+    checkout = make_checkout(tmp_path / "counter", {"index.html": PAGE})
+    model_endpoint.script(
+        bash(SERVE),
+        browse("navigate", url="http://127.0.0.1:8137/"),
+        browse("type", target="input", text="3"),
+        browse("click", target="button"),
+        browse("snapshot"),
+        bash("sed -i 's/ - 2 . by.value//' index.html"),
+        browse("navigate", url="http://127.0.0.1:8137/"),
+        browse("type", target="input", text="3", submit=True),
+        browse("snapshot"),
+        browse("take_screenshot"),
+        finish("Count up\n\nThe button subtracted."),
+    )
+    done = command_line.call_resolve(checkout, issue="# Add counts down\n\nThe button gives -3.")
+    assert done.exit_code == 0, done.stderr
+    seen = results_of(done)
+    assert not any(event.error for event in seen), [event.content for event in seen]
+    assert "count -3" in seen[3].content and "count 3" in seen[6].content
+    assert seen[7].images[0].startswith("data:image/png;base64,")
+    assert "by.value)" in git(checkout, "show", f"{done.outcome['branch']}:index.html")
+    offered = [tool["function"]["name"] for tool in model_endpoint.requests[0].body["tools"]]
+    assert "browser__browser_click" in offered
+    assert not {name for name in offered if "unsafe" in name or "upload" in name or "drop" in name}
+    assert "image_url" in str(model_endpoint.requests[-1].body["messages"])
+    assert "data:image/png;base64," in (done.output / "trace.html").read_text()
 
 
 @pytest.mark.chromium

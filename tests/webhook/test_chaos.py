@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from scripts.chaos import Chaos, WebServer, WorkerServer
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
@@ -13,7 +11,6 @@ from tests.webhook.serving import Forge, Plans, Server
 LEASE = ("--lease-seconds", "4")
 
 
-@pytest.mark.nightly  # kills at each moment of a run: test_crashes.py; a dead worker: test_fleet.py
 def test_nothing_is_lost_or_done_twice_when_processes_are_killed(
     tmp_path: Path, github: GitHubServer, model_endpoint: ModelEndpoint, postgres: Postgres
 ) -> None:
