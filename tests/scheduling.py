@@ -15,6 +15,8 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadGroupScheduling
 
 LONGEST = (
+    "test_chaos",
+    "tests/runs/test_browsing.py",
     "action",  # builds an image first
     "examples",
     "test_fleet",

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO, Final
@@ -67,16 +68,21 @@ def build_image(client: DockerClient, dockerfile: str, repository: str, context:
     Raises SandboxError.
     """
     with engine_errors(f"{dockerfile} could not be built", "build it manually to see why"):
-        image, _ = client.images.build(
-            fileobj=context,
-            custom_context=True,
-            dockerfile=dockerfile,
-            tag=f"{PREPARED_PREFIX}:built-{derive_key(repository)}",
-            pull=True,
-            rm=True,
-            forcerm=True,
-            use_config_proxy=False,  # the proxy's URL may hold a password of this host
-        )
+        try:
+            image, _ = client.images.build(
+                fileobj=context,
+                custom_context=True,
+                dockerfile=dockerfile,
+                tag=f"{PREPARED_PREFIX}:built-{derive_key(repository)}",
+                pull=True,
+                rm=True,
+                forcerm=True,
+                use_config_proxy=False,  # the proxy's URL may hold a password of this host
+            )
+        except docker.errors.BuildError as error:
+            # Only when its answer was read to the end does the connection return to the client.
+            deque(error.build_log, maxlen=0)
+            raise
     return str(image.id)
 
 
