@@ -128,7 +128,7 @@ def read_instruction(
     text = text.strip()
     slash = _SLASH.match(text)
     if slash:
-        return _read_slash(slash[1], text[slash.end() :])
+        return _read_slash(slash[1], text[slash.end() :], reaches_run)
     if "?" in text and not text.strip("?!. \t\n"):
         return Instruction(command=Command.HELP)
     extension, following = _read_amounts(text)
@@ -147,7 +147,7 @@ def read_instruction(
     return Instruction(command=Command.MESSAGE if is_message else Command.FIX, text=text)
 
 
-def _read_slash(name: str, rest: str) -> Instruction:
+def _read_slash(name: str, rest: str, reaches_run: bool) -> Instruction:
     """Read what follows a slash: a built-in command, or an agent or skill of the repository."""
     text = rest.removeprefix(rest[:1].strip()).strip()  # without one punctuation mark
     if name.lower() == "fix":
@@ -157,8 +157,9 @@ def _read_slash(name: str, rest: str) -> Instruction:
         return Instruction(named=name, text=text)
     if command is Command.APPROVE and _argument(rest) and not takes(rest):
         # The text may be a condition, or a question.
-        return Instruction(command=Command.MESSAGE, text=f"{name}{rest}")
-    return _command(command, rest)
+        message = Command.MESSAGE if reaches_run else Command.FIX
+        return Instruction(command=message, text=f"{name}{rest}")
+    return _command(command, text)
 
 
 def _command(command: Command, rest: str) -> Instruction:

@@ -46,6 +46,8 @@ from resolver.models.run import Command, Extension
         ("deny: that is the production key", Command.DENY, "that is the production key"),
         ("reject", Command.DENY, ""),
         ("/deny not on a Friday", Command.DENY, "not on a Friday"),
+        ("/deny?", Command.DENY, ""),
+        ("/continue?", Command.CONTINUE, ""),
         ("deny 482913: too broad", Command.DENY, "482913: too broad"),
         ("please review", Command.REVIEW, ""),
     ],
@@ -131,6 +133,9 @@ def test_what_follows_a_word_that_controls_a_run_is_a_message_to_it(text: str) -
     assert read_instruction(text, reaches_run=True) == message
     assert read_instruction(text) == Instruction(text=text)
     assert read_instruction(f"/{text}").command is not Command.APPROVE
+    if text.startswith("approve"):
+        assert read_instruction(f"/{text}", reaches_run=True) == message
+        assert read_instruction(f"/{text}") == Instruction(text=text)
 
 
 @pytest.mark.parametrize(
