@@ -7,7 +7,7 @@ import pytest
 from resolver.config.retries import RetryPolicy
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import FixedToken, GitHubAccess
-from resolver.github.client.failures import ServerFailure
+from resolver.github.client.failures import ServerFailure, message_in
 from resolver.github.client.resources import query_graphql
 from resolver.github.github_forge import GitHubForge
 from tests.parts.clock import PassingTime
@@ -77,6 +77,26 @@ def test_a_failure_that_lasts_or_has_another_reason_is_reported(
         branches(github, token, attempts=3)
     assert len(github.requests) == requests
     assert "[token]" in caught.value.what and token[:40] not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("errors", "text"),
+    [
+        (None, "Invalid"),
+        ("no way", "Invalid; no way"),
+        (["no way", {"field": "head", "code": "bad"}], "Invalid; no way; head bad"),
+    ],
+)
+def test_what_an_answer_says_is_quoted_in_any_of_its_forms(errors: object, text: str) -> None:
+    assert message_in({"message": "Invalid", "errors": errors}) == text
+
+
+def test_an_outage_during_a_poll_is_an_outage(github: GitHubServer, token: str) -> None:
+    """GitHub's page for an outage is no JSON."""
+    reader = GitHubForge(access(github, token, attempts=0), NAME).new_comments(1, datetime.now(UTC))
+    github.fail_next("GET", "/comments", 502, {}, "<html>")
+    with pytest.raises(ServerFailure, match="502"):
+        reader.read()
 
 
 @pytest.mark.parametrize("status", [403, 429])

@@ -66,7 +66,7 @@ def test_a_request_under_the_old_name_ends_with_the_new_one(
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("status", [301, 307, 308])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize(
     "location",
     [

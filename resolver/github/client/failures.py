@@ -15,7 +15,7 @@ from github.Requester import Requester
 from resolver.errors import Cause, ForgeError
 from resolver.models.known_failures import response_failure
 
-MOVED_STATUSES = frozenset({301, 307, 308})
+MOVED_STATUSES = frozenset({301, 303, 307, 308})
 """Statuses of an answer that names another address, which are never a success."""
 
 SERVER_ERROR_STATUSES = frozenset({500, 502, 503, 504})
@@ -104,7 +104,8 @@ def message_in(data: Any) -> str:
     if not isinstance(data, Mapping):
         return ""
     messages = [data.get("message")]
-    for detail in data.get("errors") or []:
+    errors = data.get("errors")
+    for detail in errors if isinstance(errors, list) else [errors]:
         if isinstance(detail, Mapping):
             names = (detail.get(key) for key in ("resource", "field", "code"))
             messages.append(detail.get("message") or " ".join(str(name or "") for name in names))

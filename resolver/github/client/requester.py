@@ -30,10 +30,17 @@ MIN_LOGGED_WAIT_SECONDS = 5.0
 
 
 class _RaiseIfMoved(Retry):
-    """Raises for an answer that names another address, which PyGithub would treat wrongly."""
+    """Raises for an answer that names another address, which PyGithub would treat wrongly.
+
+    It treats one right: 302 to the file that a read asks for.
+    """
+
+    def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:  # noqa: ARG002
+        """Return True for an answer for which `increment` is to raise."""
+        return status_code in MOVED_STATUSES or (status_code == 302 and method != "GET")
 
     def increment(self, *args: Any, **more: Any) -> Self:
-        """Raise for any answer: urllib3 calls this for those with a status of `MOVED_STATUSES`."""
+        """Raise for any answer: urllib3 calls this for those that `is_retry` names."""
         response: BaseHTTPResponse | None = more.get("response")
         if response is not None:
             response.drain_conn()
@@ -65,7 +72,7 @@ class GitHubRequester(Requester):
         retries: RetryPolicy,
         **arguments: Any,
     ) -> None:
-        moved = _RaiseIfMoved(0, read=False, status_forcelist=MOVED_STATUSES, allowed_methods=None)
+        moved = _RaiseIfMoved(0, read=False)
         super().__init__(**arguments, retry=moved)
         self._is_harmless, self._attempts = is_harmless, attempts
         self._max_wait_seconds, self._retries = max_wait_seconds, retries
@@ -88,7 +95,8 @@ class GitHubRequester(Requester):
                     return status, headers, body
             wait = max(wait, self._retries.first_wait_seconds * 2**number)
             if wait >= MIN_LOGGED_WAIT_SECONDS:
-                logger.warning("GitHub answered %s; trying again in %.0f seconds", status, wait)
+                reason = f"GitHub answered {status}" if status else "no answer from GitHub"
+                logger.warning("%s; trying again in %.0f seconds", reason, wait)
             self._retries.sleep(wait)
         return self._request_following(verb, url, *args, **more)
 

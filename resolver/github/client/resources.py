@@ -170,7 +170,7 @@ class PolledReader:
         if status == 304:
             return PolledResponse(data, changed=False)
         if status != 200:
-            raise self._requester.createException(status, headers, json.loads(body or "{}"))
+            raise github.GithubException(status, body, headers)
         new_data = json.loads(body)
         self._answers[key] = (query, headers.get("etag"), new_data)
         return PolledResponse(new_data, changed=True)
