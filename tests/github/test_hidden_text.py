@@ -37,6 +37,7 @@ def hidden_html(text: str) -> list[str]:
         "<!-- <!-- SECRET -->",
         "\n\n[//]: # (SECRET)\n\n",
         "\n\n[comment]: <> (SECRET)\n\n",
+        "[a] `b`\n\n[a]: /u\n[a]: SECRET\n\n",
         "<div hidden>SECRET</div>",
         "<div hidden><div>a</div>\n\nSECRET</div>",
         '<span style="display: none">SECRET</span>',
@@ -70,6 +71,10 @@ def hidden_html(text: str) -> list[str]:
         "<!-- SECRET and no end",
         "text <!-- SECRET and no end",
         "<!-<!-- x -->- SECRET -->",
+        "x <!-- <div hidden>\n\nSECRET</div>",
+        "x <!-- [a](u '\nSECRET')",
+        "$x % <b hidden>$ SECRET</b>",
+        "\n\n[^n]: x\n<div hidden>\n\nSECRET</div>",
     ],
 )
 def test_hidden_text_is_removed_and_counted(hidden: str) -> None:

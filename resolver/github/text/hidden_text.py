@@ -102,8 +102,10 @@ def _strip_until_stable(text: str, removals: Counter[str]) -> str:
         previous = text
         end = end_of_readable(text)
         removals[_UNREADABLE_REST] += end < len(text)
-        text = _strip_footnotes(_strip_markdown(text[:end], removals), removals)
+        text = _strip_markdown(text[:end], removals)
         text = _strip_html(text, removals) if "<" in text else text
+        # What looks like a footnote, comment or formula may contain a tag that hides what follows.
+        text = _strip_patterns(_strip_footnotes(text, removals), removals)
         if text == previous:
             return text
     removals["text that hides other text"] += 1
@@ -116,8 +118,7 @@ def _strip_markdown(text: str, removals: Counter[str]) -> str:
     _strip_definitions(source, removals)
     for block in source.blocks:
         if block.type == "inline":
-            edits = [*_title_edits(block, removals), *_pattern_edits(block, removals)]
-            source.replace(block, apply_edits(block.content, edits))
+            source.replace(block, apply_edits(block.content, _title_edits(block, removals)))
         elif block.type == "fence":
             _strip_fence(source, block, removals)
         elif block.type == "tr_close":
@@ -130,7 +131,8 @@ def _strip_definitions(source: MarkdownSource, removals: Counter[str]) -> None:
 
     Such a definition is not shown; `[//]: # (note)` is a common way to write a comment.
     """
-    used_labels = {part.meta.get("label") for b in source.blocks for part in b.children or ()}
+    parts = (part for block in source.blocks for part in block.children or ())
+    used_labels = {part.meta["label"] for part in parts if "label" in part.meta}
     for label, definition in source.definitions:
         first, last = definition["map"]
         if label not in used_labels:
@@ -147,6 +149,16 @@ def _title_edits(block: Token, removals: Counter[str]) -> Iterator[Edit]:
             removals["link title"] += 1
             target = part.attrs.get("href", part.attrs.get("src", ""))
             yield part.meta["end_of_label"], end, f"(<{target}>)"
+
+
+def _strip_patterns(text: str, removals: Counter[str]) -> str:
+    if "<!--" not in text and not _HIDES_IN_FORMULA.search(text):
+        return text
+    source = MarkdownSource(text)
+    for block in source.blocks:
+        if block.type == "inline":
+            source.replace(block, apply_edits(block.content, _pattern_edits(block, removals)))
+    return source.text()
 
 
 def _pattern_edits(block: Token, removals: Counter[str]) -> Iterator[Edit]:
