@@ -29,7 +29,7 @@ from resolver.git.merge import (
     is_ancestor,
     merge,
 )
-from resolver.git.tree import quote
+from resolver.git.tree import quote, read_changes
 from resolver.git.workspace import Workspace
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import (
@@ -203,7 +203,8 @@ def publish_merge(builder: CommitBuilder) -> PushedChange:
     )
     pushed = _publish_merge(builder)
     publication = pushed.publication.model_copy(update={"conflicts": conflicts})
-    return replace(pushed, publication=publication)
+    notices = (*_describe_extra_changes(builder, pull), *pushed.notices)
+    return replace(pushed, publication=publication, notices=notices)
 
 
 def _publish_merge(builder: CommitBuilder) -> PushedChange:
@@ -224,3 +225,12 @@ def _publish_merge(builder: CommitBuilder) -> PushedChange:
         return advance_pull_request(builder, pull.head, build, "updated")
     except BranchUnavailable as unavailable:
         return separate_branch(builder, merge_commit, unavailable, is_merge=True)
+
+
+def _describe_extra_changes(builder: CommitBuilder, pull: PullRequestContext) -> tuple[str, ...]:
+    """Return a notice if the agent changed files in which there was no conflict."""
+    patch = builder.request.patch
+    changes = read_changes(builder.workspace.git, patch.base, patch.tree)
+    changed = (with_invisible_shown(quote(change.path)) for change in changes)
+    paths = [path for path in changed if path not in pull.conflicts]
+    return (render("run/merge_touches.md.j2", paths=paths).strip(),) if paths else ()
