@@ -1,6 +1,6 @@
 """What is removed because of its age, on each database, and what is kept."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -68,16 +68,16 @@ class Stores:
         assert self.queue.add(asked)
         if done:
             self.queue.cancel(asked.id)
-            schema = "" if self.url.get_backend_name() == "sqlite" else "dbos."
-            with self.database.writing() as connection:
-                values = {"time": self.time.timestamp() * 1000, "id": asked.id}
-                connection.execute(
-                    text(
-                        f"UPDATE {schema}workflow_status SET completed_at = :time"
-                        " WHERE workflow_uuid = :id"
-                    ),
-                    values,
-                )
+        schema = "" if self.url.get_backend_name() == "sqlite" else "dbos."
+        column = "completed_at" if done else "created_at"
+        with self.database.writing() as connection:
+            values = {"time": self.time.timestamp() * 1000, "id": asked.id}
+            connection.execute(
+                text(
+                    f"UPDATE {schema}workflow_status SET {column} = :time WHERE workflow_uuid = :id"
+                ),
+                values,
+            )
         write_run(self.store, run, [Think(id=0, content="a")], ended=True)
         self.index.put(run, asked.trigger, {})
         entry = ended(int(run[-6:], 16) % 10**6, at=self.time)
@@ -121,3 +121,20 @@ def test_what_is_old_is_removed_and_nothing_of_an_open_request(stores: Stores) -
         assert len(connection.execute(select(COSTS)).all()) == 3, "costs are kept"
     stores.remove_old()
     assert stores.runs() == [kept] * 2
+
+
+def test_only_old_requests_are_read(stores: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
+    old, new = request(1, OLD), request(2, timedelta(days=1))
+    for asked in (old, new):
+        stores.store_run(asked, done=False)
+    read: list[str] = []
+    unfinished = stores.queue.unfinished
+
+    def spy(before: datetime | None = None) -> Sequence[QueuedRequest]:
+        found = unfinished(before)
+        read.extend(request.id for request in found)
+        return found
+
+    monkeypatch.setattr(stores.queue, "unfinished", spy)
+    stores.remove_old()
+    assert read == [old.id], "a start with many waiting requests must not read them all"

@@ -39,9 +39,9 @@ def remove_old(
     before = now - timedelta(days=RETENTION_DAYS)
     # The id of a run begins with the time of its request, so ids are in the order of time.
     oldest_kept = f"{before:%Y%m%d-%H%M%S}"
-    open_runs = {
-        run for request in queue.unfinished() if (run := request.run) and run < oldest_kept
-    }
+    # A start must not read all that waits.
+    old_requests = queue.unfinished(before + MAX_DELIVERY_TIME)
+    open_runs = {run for request in old_requests if (run := request.run) and run < oldest_kept}
     removal = delete(RUNS).where(RUNS.c.run < oldest_kept, RUNS.c.run.not_in(open_runs))
     with database.writing() as connection:
         connection.execute(removal)
