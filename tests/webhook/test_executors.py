@@ -111,6 +111,23 @@ def test_a_heartbeat_that_finds_its_lease_taken_ends_the_executor(
     assert not executor.is_valid
 
 
+def test_a_process_that_ends_during_a_heartbeat_does_not_start_again(
+    database: ServerDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executor = LeasedExecutor(database, lease=0.1)
+    executor.register()
+    renew = executor.renew
+
+    def renew_while_ending() -> bool:
+        executor.end()
+        return renew()
+
+    monkeypatch.setattr(executor, "renew", renew_while_ending)
+    lost: list[bool] = []
+    executor.keep_lease(lambda: lost.append(True))
+    assert not lost
+
+
 def test_in_sqlite_there_is_one_executor_whose_lease_never_ends(tmp_path: Path) -> None:
     url: URL = parse_database_url(f"sqlite:///{tmp_path}/resolver.db")
     clock = Clock()

@@ -4,7 +4,8 @@ prevents a second process from using it."""
 import fcntl
 import os
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from resolver.errors import UsageError
@@ -24,26 +25,35 @@ def open_data_folder(path: Path) -> Path:
     Raises UsageError if the folder can't be written or another server holds the lock.
     """
     path = path.absolute()
-    try:
+    with _naming(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock_file(path / ".lock")
         if (path / "tmp").exists():
             remove_tree(path / "tmp")
         (path / "tmp").mkdir(mode=0o700)
+    return path
+
+
+@contextmanager
+def _naming(folder: Path) -> Iterator[None]:
+    """Turn OSError into UsageError."""
+    try:
+        yield
     except OSError as error:
         raise UsageError(
-            f"the server's folder {path} can't be written: {error.strerror}",
-            "set RESOLVER_DATA_DIR to another, or correct its permissions",
+            f"the server's folder {folder} can't be written: {error.strerror}",
+            "set RESOLVER_DATA_DIR or RESOLVER_DATABASE_URL to another, or correct its permissions",
         ) from error
-    return path
 
 
 def lock_file(file: Path, seconds: float = LOCK_SECONDS) -> None:
     """Lock `file`, created if it does not exist, until this process ends.
 
-    Raises UsageError if another process still holds the lock after this time, and OSError.
+    Raises UsageError if the file can't be opened, or another process still holds the lock after
+    this time.
     """
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with _naming(file.parent):
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     ends_at = time.monotonic() + seconds
     while True:
         with suppress(BlockingIOError):

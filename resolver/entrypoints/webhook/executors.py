@@ -150,7 +150,8 @@ class LeasedExecutor:
                 logger.warning("the lease of this process can't be renewed: %s", error.what)
                 wait = min(wait, MAX_RETRY_SECONDS)
             else:
-                on_lost()
+                if not self._has_ended.is_set():  # a process that ends must not start again
+                    on_lost()
                 return
 
     def find_dead(self, executors: set[str]) -> set[str]:

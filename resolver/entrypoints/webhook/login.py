@@ -254,8 +254,10 @@ class PageLogin:
         return RedirectResponse(f"{self.public_url}/", 303, page_headers())
 
     async def _log_in(self, request: Request, _: Exception) -> Response:
-        """Leads to the login, and from there back to the page of the request."""
-        request.session.clear()
+        """Leads to the login, and from there back to the page of the request. Logins that were
+        begun in other tabs can go on."""
+        for name in ("login", "token", "form_key"):
+            request.session.pop(name, None)
         path = request.url.path.removesuffix("/commands").removesuffix("/events")
         address = f"{self.public_url}/login?{urlencode({'path': path})}"
         return RedirectResponse(address, 303, page_headers())

@@ -244,14 +244,15 @@ class RequestRunner:
             reason = result.failure.what if result.failure else "the model provider did not respond"
             raise ResolverError(f"run {run}: {reason}", cause=result.outage)
         outcome, pull = result.outcome_file, result.publication.pull_request
+        is_success = result.exit_code in (0, 3)
         logger.log(
-            logging.INFO if result.exit_code in (0, 3) else logging.WARNING,
+            logging.INFO if is_success else logging.WARNING,
             "run %s for %s#%s: %s: %s",
             run,
             trigger.repository,
             trigger.number,
             outcome.state,
-            (pull and pull.url) or outcome.reason,
+            (is_success and pull and pull.url) or outcome.reason,
         )
         return RequestResult(run, result.exit_code, outcome.state.value)
 
