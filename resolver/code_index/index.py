@@ -59,6 +59,7 @@ class IndexBounds:
     file_seconds, seconds: processor time for parsing one file, and all of them.
     timeout_seconds: elapsed time after which parsing is given up.
     memory, output: bytes of address space of the process that parses, and of what it writes.
+    facts: definitions and references that are kept in memory, about a kilobyte each.
     """
 
     file_bytes: int = 1024 * 1024
@@ -69,6 +70,7 @@ class IndexBounds:
     timeout_seconds: float = 600.0
     memory: int = 1_500_000_000
     output: int = 64 * 1024 * 1024
+    facts: int = 500_000
 
 
 class CodeIndex:
@@ -130,7 +132,7 @@ class CodeIndex:
 
     def _parse(self, texts: Mapping[str, bytes]) -> dict[str, SourceFile]:
         """Return the facts about each file. If the process ends early, because of a limit or a
-        fault, those of the last files are empty."""
+        fault, or there are too many facts, those of the last files are empty."""
         environment = {name: os.environ[name] for name in _PASSED_VARIABLES if name in os.environ}
         path = [folder for folder in sys.path if os.path.isabs(folder)]  # noqa: PTH117
         code = f"import sys; sys.path[:] = {path!r}; {_WORKER_CODE}"
@@ -163,9 +165,14 @@ class CodeIndex:
             self._process = None
             output.seek(0)
             facts = dict.fromkeys(texts, SourceFile(complete=False))
+            remaining = self._bounds.facts
             with suppress(ValueError):  # the last line may be incomplete
                 for name, line in zip(texts, output, strict=False):
-                    facts[name] = _SOURCE_FILE.validate_json(line)
+                    found = _SOURCE_FILE.validate_json(line)
+                    remaining -= len(found.definitions) + len(found.references)
+                    if remaining < 0:
+                        break
+                    facts[name] = found
         return facts
 
 

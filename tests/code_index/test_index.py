@@ -95,6 +95,7 @@ def test_the_process_has_no_secret_and_no_privileges(tmp_path: Path) -> None:
         (IndexBounds(file_seconds=-1.0), 3),
         (IndexBounds(timeout_seconds=0.0), 3),
         (IndexBounds(output=100), 2),
+        (IndexBounds(facts=4), 2),
     ],
 )
 def test_files_beyond_a_limit_are_omitted_and_counted(
