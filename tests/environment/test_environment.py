@@ -15,6 +15,7 @@ from resolver.config.image_reference import PREPARED_PREFIX
 from resolver.config.settings import load_settings
 from resolver.errors import UsageError
 from resolver.git.workspace import Workspace
+from resolver.runs.wiring import sandbox
 from resolver.runs.wiring.sandbox import RunHost, open_environment
 from resolver.runtime.environment.environment import (
     Environment,
@@ -170,7 +171,10 @@ def test_the_tree_is_the_one_that_the_setup_is_run_in_not_the_default_branch_s(
 
 
 def test_an_image_is_built_from_the_commit_only_with_the_operators_permission(
-    engine: docker.DockerClient, registry: ImageRegistry, tmp_path: Path
+    engine: docker.DockerClient,
+    registry: ImageRegistry,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     text = f"FROM {registry.name}\nCOPY . /in\nRUN cat /in/word >/told\n"
     checkout = make_checkout(tmp_path / "checkout", {"Dockerfile": text, "word": "told\n"})
@@ -185,11 +189,23 @@ def test_an_image_is_built_from_the_commit_only_with_the_operators_permission(
         build()
     with pytest.raises(UsageError, match="not in the repository"):
         build(image="dockerfile:ci/Dockerfile", build_images=True)
-    found = build(build_images=True)
+    found, newer = build(build_images=True), None
     try:
         assert build(build_images=True) == found
         command = ["/bin/cat", "/told"]
         shown = engine.containers.run(found, command, network_mode="none", remove=True)
         assert shown == b"told\n"
+        (checkout / "word").write_text("new\n")
+        git(checkout, "commit", "-qam", "New")
+        workspace = Workspace.clone(str(checkout), tmp_path / "newer.git")
+        newer = build(build_images=True)
+        remove_old_images(engine, datetime.fromtimestamp(0, UTC), timedelta(0))
+        with pytest.raises(docker.errors.ImageNotFound):
+            engine.images.get(found)
+        assert engine.images.get(newer)
+        monkeypatch.setattr(sandbox, "MAX_CONTEXT_BYTES", 10)
+        with pytest.raises(UsageError, match="more than 10 bytes"):
+            build(build_images=True)
     finally:
-        engine.images.remove(engine.images.get(found).tags[0], force=True)
+        for tag in engine.images.get(newer or found).tags:
+            engine.images.remove(tag, force=True)

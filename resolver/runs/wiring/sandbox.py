@@ -20,6 +20,7 @@ from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import UsageError
 from resolver.events.stream import Clock, utc_now
 from resolver.git.git import Credential
+from resolver.git.tree import GITLINK, read_sizes, read_tree
 from resolver.git.workspace import Workspace
 from resolver.github.client import access, app
 from resolver.runtime.base import Machine, SandboxSpec
@@ -231,6 +232,10 @@ def open_environment(
         return find_environment(client, image, plan, workspace.identity, tree)
 
 
+MAX_CONTEXT_BYTES = 1 << 30
+"""Maximum size of the files that an image is built from: a few blobs may stand for any number."""
+
+
 def _build_image(client: DockerClient, settings: Settings, trusted: Workspace) -> str:
     """Return the id of the image that is built from the trusted commit, if the operator allows it.
 
@@ -247,6 +252,13 @@ def _build_image(client: DockerClient, settings: Settings, trusted: Workspace) -
             f"the image is to be built from {dockerfile}, and building is not allowed",
             "a build runs the repository's own commands with the engine's network: "
             "allow it with `RESOLVER_BUILD_IMAGES=true`, or name an image",
+        )
+    blobs = [e.id for e in read_tree(trusted.git, trusted.base) if e.mode != GITLINK]
+    sizes = read_sizes(trusted.git, blobs)
+    if sum(sizes[blob] for blob in blobs) > MAX_CONTEXT_BYTES:
+        raise UsageError(
+            f"the files to build {dockerfile} from have more than {MAX_CONTEXT_BYTES:,} bytes",
+            "build the image elsewhere, push it to a registry, and set image to its name",
         )
     with temporary_directory() as folder:
         tar = folder / "context.tar"

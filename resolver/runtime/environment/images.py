@@ -26,6 +26,9 @@ REPOSITORY_LABEL: Final = "resolver.repository"
 """The labels of images made here: the key that a prepared image is found by, and the digest of the
 repository that it belongs to."""
 
+BUILT_LABEL: Final = "resolver.built"
+"""The label of a built image, which loses its name to the next build of its repository."""
+
 KEPT: Final = timedelta(days=14)
 """Age at which a prepared image is removed."""
 
@@ -74,6 +77,7 @@ def build_image(client: DockerClient, dockerfile: str, repository: str, context:
                 custom_context=True,
                 dockerfile=dockerfile,
                 tag=f"{PREPARED_PREFIX}:built-{derive_key(repository)}",
+                labels={BUILT_LABEL: "true"},
                 pull=True,
                 rm=True,
                 forcerm=True,
@@ -126,8 +130,10 @@ def image_id(client: DockerClient, image: str) -> str:
 
 
 def remove_old_images(client: DockerClient, now: datetime, max_age: timedelta = KEPT) -> list[str]:
-    """Remove unused prepared images of at least the age `max_age`; return their names."""
+    """Remove unused built and prepared images of at least the age `max_age`; return their names."""
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
+        until = f"{int(max_age.total_seconds())}s"
+        client.images.prune({"dangling": True, "label": BUILT_LABEL, "until": until})
         return [
             tag
             for image in _list_images(client)
