@@ -8,6 +8,7 @@ if there are conflicts.
 Source: https://git-scm.com/docs/git-merge-tree (as of git 2.39)
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,8 +18,8 @@ from resolver.git.git import HostGit, git_failure
 from resolver.git.tree import GITLINK, read_blobs, read_tree
 from resolver.models.run import ConflictResolution
 
-_MARKERS = (b"<<<<<<<", b">>>>>>>")
-"""Prefixes of the lines that git writes around the two versions of a conflict."""
+_MARKER = re.compile(rb"(?:<{7,}|\|{7,}|>{7,})(?: .*)?|={7}")
+"""Matches the lines that git writes around and between the versions of a conflict."""
 
 MAX_NOTES = 200
 """Maximum number of git's messages about one merge that are kept."""
@@ -128,9 +129,10 @@ def find_unresolved_paths(
 ) -> tuple[bytes, ...]:
     """Return the paths of `tree` with a conflict of the merge that is still as git left it.
 
-    These are files with a conflict marker that names one of the two commits, which no other line
-    does, and files that git wrote under another name because their own was taken, such as
-    `name~<commit>`.
+    These are files with a conflict marker, and files that git wrote under another name because
+    their own was taken, such as `name~<commit>`. A marker that names one of the two commits is
+    always left from this merge. Any other, such as `=======`, may be regular content (a heading in
+    a README): it counts only in a file in conflict, and only if neither side's version has it.
     """
     names = (ours.encode(), theirs.encode())
     suffixes = tuple(b"~" + name for name in names)
@@ -143,11 +145,36 @@ def find_unresolved_paths(
         is_unchanged = path not in merged.conflicts and merged_entries.get(path) == (mode, blob)
         if mode != GITLINK and not is_unchanged:
             changed.setdefault(blob, []).append(path)
+    known = _markers_in_conflicts(git, merged, (ours, theirs))
     for blob, data in read_blobs(git, changed):
-        markers = [line for line in data.splitlines() if line.startswith(_MARKERS)]
-        if any(name in line for line in markers for name in names):
-            unresolved.update(changed[blob])
+        markers = _markers(data)
+        names_a_side = any(name in line for line in markers for name in names)
+        unresolved.update(
+            path
+            for path in changed[blob]
+            if names_a_side or (path in merged.conflicts and markers - known.get(path, set()))
+        )
     return tuple(sorted(unresolved))
+
+
+def _markers_in_conflicts(
+    git: HostGit, merged: MergeResult, sides: tuple[str, str]
+) -> dict[bytes, set[bytes]]:
+    """Return what looks like a marker in either side's version of each file in conflict."""
+    found: dict[bytes, set[bytes]] = {}
+    for entries in (_entries(git, side) for side in sides):
+        ours = {p: entries[p] for p in merged.conflicts if p in entries}
+        blobs = {path: blob for path, (mode, blob) in ours.items() if mode != GITLINK}
+        markers = {blob: _markers(data) for blob, data in read_blobs(git, blobs.values())}
+        for path, blob in blobs.items():
+            found.setdefault(path, set()).update(markers[blob])
+    return found
+
+
+def _markers(data: bytes) -> set[bytes]:
+    """Return the lines that look like conflict markers."""
+    lines = (line.rstrip() for line in data.splitlines())
+    return {line for line in lines if _MARKER.fullmatch(line)}
 
 
 def _entries(git: HostGit, tree: str) -> dict[bytes, tuple[str, str]]:

@@ -157,19 +157,35 @@ def test_a_file_that_the_base_deleted_may_stay_as_it_is(clone: Clone) -> None:
 ONE, TWO = "1" * 40, "2" * 40
 
 
-def test_a_line_counts_only_if_it_is_a_marker_of_this_merge(clone: Clone) -> None:
+def test_each_kind_of_marker_counts_only_as_git_writes_it(clone: Clone) -> None:
     ours = clone.commit("ours", {"a.txt": edited(3, "x")})
     theirs = clone.commit("theirs", {"a.txt": edited(3, "y")})
     git = clone.git
     merged = merge(git, ours, theirs)
     lines = {
-        "both": False, "=======": False, f"<<<<<<< {ours}": True, f">>>>>>> {theirs}:a.txt": True,
-        "<<<<<<< HEAD": False, f"x >>>>>>> {theirs}": False,
+        "both": False, "=======": True, "=======\r": True, "========": False, " =======": False,
+        "||||||| base": True, "<<<<<<< HEAD": True, "<<<<<<<x": False, ">>>>>>>": True,
+        f"<<<<<<< {ours}": True, f">>>>>>> {theirs}:a.txt": True, f"x >>>>>>> {theirs}": False,
     }  # fmt: skip
     for line, counts in lines.items():
-        tree = clone.tree_with(ours, {"a.txt": edited(3, line)})
+        other = "b" if ours in line or theirs in line else line
+        tree = clone.tree_with(ours, {"a.txt": edited(3, line), "b.txt": f"{other}\n"})
         left = find_unresolved_paths(git, merged, tree, ours, theirs)
         assert left == ((b"a.txt",) if counts else ()), line
+
+
+@pytest.mark.parametrize("marker", ["Title\n=======\n", "<<<<<<< how git shows it\n"])
+def test_a_marker_that_existed_before_may_stay(tmp_path: Path, marker: str) -> None:
+    titled = f"{marker}{LINES}"
+    both = {"a.md": titled, "b.md": LINES}
+    clone = Clone(tmp_path, {**both})
+    ours = clone.commit("ours", {k: v.replace("3\n", "x\n") for k, v in both.items()})
+    theirs = clone.commit("theirs", {k: v.replace("3\n", "y\n") for k, v in both.items()})
+    merged = merge(clone.git, ours, theirs)
+    tree = clone.tree_with(ours, {**both})
+    assert find_unresolved_paths(clone.git, merged, tree, ours, theirs) == ()
+    tree = clone.tree_with(ours, {"a.md": titled, "b.md": titled})
+    assert find_unresolved_paths(clone.git, merged, tree, ours, theirs) == (b"b.md",)
 
 
 def test_a_marker_that_names_a_side_may_stay_where_the_merge_has_it(clone: Clone) -> None:
