@@ -57,20 +57,25 @@ class CloneCache:
             with self._lock(path.with_suffix(".lock")) as has_lock:
                 if not has_lock:
                     return False
-                cached = HostGit(git_dir=path) if path.is_dir() else create_bare_repository(path)
-                names = [f"+{commit}:refs/cached/{n}" for n, commit in enumerate(tips.values())]
-                fetch(cached, url, names, options, credential)
-                os.utime(path)
-                commits = [f"+{commit}:{ref}" for ref, commit in tips.items()]
-                fetch(git, str(path), commits, options, None)
+                try:
+                    is_new = not path.is_dir()
+                    cached = create_bare_repository(path) if is_new else HostGit(git_dir=path)
+                    names = [f"+{commit}:refs/cached/{n}" for n, commit in enumerate(tips.values())]
+                    fetch(cached, url, names, options, credential)
+                    os.utime(path)
+                    commits = [f"+{commit}:{ref}" for ref, commit in tips.items()]
+                    fetch(git, str(path), commits, options, None)
+                except WorkspaceError as error:
+                    if not error.cause:
+                        # It may be damaged. The lock is still held: no other run is using it.
+                        shutil.rmtree(path, ignore_errors=True)
+                    raise
                 for old in list(self._clones_over_limits()):
                     # A run that is reading it fetches from the network instead.
                     shutil.rmtree(old, ignore_errors=True)
                 return True
         except (WorkspaceError, OSError) as error:
             logger.warning("the cached clone of %s was not used: %s", url, error)
-            if isinstance(error, WorkspaceError) and not error.cause:
-                shutil.rmtree(path, ignore_errors=True)  # it may be damaged
             return False
 
     @contextmanager

@@ -112,3 +112,4 @@ def test_an_unusable_cache_is_ignored(served: Served, tmp_path: Path, defect: st
     workspace = served.clone(tmp_path / "2", cache)
     assert workspace.base == tip
     assert workspace.read("README.md") == b"one\n"
+    assert cached.exists() == (defect == "empty")  # a damaged one is removed
