@@ -52,7 +52,8 @@ def read_go_json(_: str, text: str, cases: CaseCollector) -> None:
                 outputs[key].append(output)
         elif action in ("start", "run"):
             actions.setdefault(key, None)
-        elif action in _GO_STATUS and package:
+        elif action in _GO_STATUS and package and actions.get(key) != "fail":
+            # With -count, a test ends several times: a later pass hides no failure.
             actions[key] = action
     failed = {package for (package, test), last in actions.items() if test and last in _GO_FAIL}
     ended = {package for (package, test), last in actions.items() if last and not test}

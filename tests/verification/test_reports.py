@@ -145,6 +145,16 @@ def test_the_modules_of_a_maven_build_are_distinguished() -> None:
     ]
 
 
+@pytest.mark.parametrize("ends", [("pass", "fail"), ("fail", "pass")])
+def test_a_failure_of_a_go_test_that_ran_twice_counts_in_either_order(
+    ends: tuple[str, str],
+) -> None:
+    actions = [step for end in ends for step in ("run", end)]
+    events = [f'{{"Action":"{action}","Package":"p","Test":"TestA"}}' for action in actions]
+    reading = read_text("\n".join([*events, '{"Action":"fail","Package":"p"}']), "go-json")
+    assert lines_of(reading) == ["failed p::TestA"] and reading.complete
+
+
 @pytest.mark.parametrize("results", [("", "<failure/>"), ("<failure/>", "")])
 def test_the_worse_of_two_results_keeps_the_id_in_either_order(results: tuple[str, str]) -> None:
     text = "".join(f'<testcase name="adds">{result}</testcase>' for result in results)
