@@ -175,10 +175,17 @@ class CheckRunner:
         groups: dict[TreeName, list[int]] = {}
         for number, request in enumerate(requests):
             groups.setdefault(request.tree, []).append(number)
+        # After a lost sandbox, executions at other trees would decide nothing.
+        is_lost = threading.Event()
 
         def work(tree: TreeName) -> None:
-            for number in groups[tree]:
-                results[number] = self._execute(requests[number])
+            try:
+                for number in groups[tree]:
+                    if not is_lost.is_set():
+                        results[number] = self._execute(requests[number])
+            except BaseException:
+                is_lost.set()
+                raise
 
         with ThreadPoolExecutor(2 if self.parallel else 1) as pool:
             # The change goes first, because most checks are executed there.

@@ -249,8 +249,11 @@ def test_a_check_that_ends_nowhere_in_time_is_not_verified() -> None:
 @pytest.mark.parametrize("parallel", [False, True])
 def test_a_lost_sandbox_is_said(parallel: bool) -> None:
     lost = SandboxError("the sandbox was lost", "start the run again")
-    verified = verify(ScriptedSandboxes({**HONEST, ("head", WHOLE): [lost]}), parallel=parallel)
+    sandboxes = ScriptedSandboxes({**HONEST, ("head", WHOLE): [lost]})
+    verified = verify(sandboxes, parallel=parallel)
     assert (verified.verdict, verified.reason) == ("not_verified", "sandbox_error")
+    assert sandboxes.executed.count(("head", WHOLE)) == 1
+    assert parallel or "base" not in sandboxes.opened
 
 
 def test_no_check_is_executed_in_an_environment_that_does_not_fit_the_change() -> None:
