@@ -72,7 +72,7 @@ def quote(path: bytes) -> str:
     that are not UTF-8.
     """
     text = decode_path(path)
-    return text if text.isprintable() and not {'"', "\\"} & set(text) else ascii(text)
+    return text if text.isprintable() and not {'"', "\\"} & set(text) else repr(text)
 
 
 def decode_path(path: bytes) -> str:
