@@ -252,6 +252,13 @@ def test_a_git_file_in_a_subfolder_is_not_followed(scenario: Scenario, tmp_path:
     assert [f.new_mode for f in patch.files] == ["160000"]
 
 
+def test_files_below_a_folder_named_git_are_exported(scenario: Scenario) -> None:
+    write(scenario.root, "fixture/.git/HEAD", "not a repository\n")
+    write(scenario.root, "fixture/x", "x\n")
+    expected = scenario.expected_tree()
+    assert scenario.export().tree == expected
+
+
 def _exported(scenario: Scenario, *before: str) -> ChangeResult:
     """Export the change in a process of its own, which may be started by another command."""
     code = (
@@ -303,6 +310,17 @@ def test_an_unreadable_file_is_left_out_and_the_rest_is_not_lost(
     found = _exported(scenario, *BOUND)
     assert found["left_out"] == [name]
     assert found["tree"] == expected
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up its capabilities")
+def test_an_unreadable_folder_is_left_out_and_the_rest_is_not_lost(scenario: Scenario) -> None:
+    write(scenario.root, "new", "x\n")
+    expected = scenario.expected_tree()
+    write(scenario.root, "closed/inside.py", "x = 1\n")
+    (scenario.root / "closed").chmod(0)
+    found = _exported(scenario, *BOUND)
+    (scenario.root / "closed").chmod(0o755)
+    assert (found["tree"], found["left_out"]) == (expected, ["closed/"])
 
 
 def test_what_lies_deeper_than_a_path_may_be_long_is_left_out_and_named(scenario: Scenario) -> None:
