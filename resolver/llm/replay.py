@@ -18,7 +18,7 @@ from resolver.models.run import Completion, RequestedToolCall
 class ReplayModel:
     """Returns recorded completions in order, whatever is asked.
 
-    `resolver.controller.recovery` compares the run with its recording; this class does not.
+    `resolver.controller.replay` compares the run with its recording; this class does not.
     """
 
     def __init__(

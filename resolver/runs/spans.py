@@ -63,17 +63,32 @@ def with_trace(request: RunRequest) -> RunRequest:
 def export_spans(result: RunResult, started_at: datetime) -> None:
     """Send the spans of the run that has just ended, if it has a trace.
 
-    A collector that can't be used is a warning in the operator's log.
+    The run has its result, so nothing here ends it: what goes wrong is a warning in the operator's
+    log, and a signal only shortens the wait for the collector.
     """
-    request, outcome, failure = result.request, result.outcome_file, result.failure
+    request = result.request
     if request.traceparent is None:
         return
     redact = request.redactor(request.load_settings({})).redact_text
-    try:
-        provider = _open_provider(request.host.environment, request.traceparent)
-    except (ValueError, OSError) as error:
-        logger.warning("no spans are exported: %s", redact(str(error)))
-        return
+    with suppress(RunStopped):
+        try:
+            provider = _open_provider(request.host.environment, request.traceparent)
+            tracer = provider.get_tracer("resolver", __version__)
+            _add_spans(SpanWriter(tracer, redact, request.now()), result, started_at)
+            thread = threading.Thread(target=provider.shutdown, name="spans", daemon=True)
+            thread.start()
+            thread.join(FLUSH_SECONDS)
+            if thread.is_alive():
+                logger.warning("the collector did not take the spans within %g s", FLUSH_SECONDS)
+        except (ValueError, OSError) as error:
+            logger.warning("no spans are exported: %s", redact(str(error)))
+        except Exception:
+            logger.exception("no spans are exported")
+
+
+def _add_spans(writer: "SpanWriter", result: RunResult, started_at: datetime) -> None:
+    """Make the spans of the run and of what it did."""
+    request, outcome, failure = result.request, result.outcome_file, result.failure
     attributes: Attributes = {
         "gen_ai.operation.name": "invoke_agent",
         "gen_ai.agent.name": "resolver",
@@ -90,7 +105,6 @@ def export_spans(result: RunResult, started_at: datetime) -> None:
         "vcs.ref.head.revision": outcome.commit,
     }
     reason = failure.kind if failure is not None else outcome.state.value
-    writer = SpanWriter(provider.get_tracer("resolver", __version__), redact, request.now())
     root = writer.add(
         "invoke_agent resolver",
         started_at,
@@ -99,13 +113,6 @@ def export_spans(result: RunResult, started_at: datetime) -> None:
         error=reason if outcome.state in _FAILED_STATES else None,
     )
     writer.add_events(_events_of_attempt(result), root)
-    # The run has its result: a signal only shortens the wait for the collector.
-    with suppress(RunStopped):
-        thread = threading.Thread(target=provider.shutdown, name="spans", daemon=True)
-        thread.start()
-        thread.join(FLUSH_SECONDS)
-        if thread.is_alive():
-            logger.warning("the collector did not take the spans within %g s", FLUSH_SECONDS)
 
 
 def _open_provider(environment: Mapping[str, str], traceparent: str) -> "TracerProvider":

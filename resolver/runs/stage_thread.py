@@ -84,7 +84,8 @@ class StageThread:
 
     def _stop(self, future: Future[None]) -> None:
         """Wait for an orderly end, then end what the run uses."""
-        has_work = self.values.log is not None
+        # A resumed run has its log before anything is at work.
+        has_work = self.values.log is not None and self.values.prepared is not None
         if has_work and _has_ended(future, ORDERLY_SECONDS):
             return
         call_in_background(self._control.end, "end")

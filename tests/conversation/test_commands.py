@@ -165,6 +165,20 @@ def test_what_was_public_before_a_continued_run_stays_known(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
+    "content",
+    [b"", b"[]", b"\xff", b'{"a":' * 50_000, b'{"earlier": 1}'],
+    ids=["empty", "list", "bytes", "deep", "number"],
+)
+def test_an_outcome_that_can_not_be_read_is_that_of_a_run_that_published_nothing(
+    content: bytes, tmp_path: Path
+) -> None:
+    """It is read from a ref of the repository, to which people can push anything."""
+    file = tmp_path / OUTCOME
+    file.write_bytes(content)
+    assert read_earlier_publication(file) == Publication()
+
+
+@pytest.mark.parametrize(
     ("command", "is_taken", "answer"),
     [
         ("stop", False, "No run is in progress"),

@@ -1,6 +1,7 @@
 """Tests of the spans of a run, made by OpenTelemetry's tracer and read by its own exporters."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from resolver.errors import RunStopped
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import EventBase, Source
@@ -23,13 +25,16 @@ from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.models.run import Completion, RunLimits, Tokens
 from resolver.models.verification import CheckExecution
+from resolver.runs import spans
 from resolver.runs.common import environment_secrets
-from resolver.runs.spans import SpanWriter
+from resolver.runs.conversation.comments import Conclusion, conclude
+from resolver.runs.spans import SpanWriter, export_spans, with_trace
 from resolver.security.redaction import Redactor
 from tests.github import reports
 from tests.parts.collector import Collector
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, make_checkout
+from tests.runs.plain_values import executed_values, run_request
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SECRET = "collector-canary-4f1e8d7c6b5a"
@@ -158,6 +163,23 @@ def test_the_values_of_headers_are_secrets() -> None:
     }
     secrets = set(environment_secrets(environment))
     assert secrets == {"Bearer token-1234", "token-1234", "key-5678", "pass word"}
+
+
+@pytest.mark.parametrize("error", [RuntimeError("no way"), RunStopped("stopped by a signal")])
+def test_spans_that_can_not_be_sent_do_not_end_the_run(
+    environment: dict[str, str],
+    tmp_path: Path,
+    error: BaseException,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(spans, "_open_provider", fail)
+    request = run_request(tmp_path)
+    host = replace(request.host, environment=environment)
+    values = executed_values(with_trace(replace(request, host=host)))
+    export_spans(conclude(values, Conclusion(), None), BEGIN)
 
 
 def test_a_run_arrives_at_the_collector_as_one_trace(

@@ -204,8 +204,9 @@ def _read_published(path: Path) -> tuple[EarlierPublication, EarlierPublication]
         with open(path, "rb") as file:
             outcome = json.loads(file.read(MAX_OUTCOME_BYTES))
         published = EarlierPublication.model_validate(outcome, extra="ignore")
-        return published, EarlierPublication.model_validate(outcome.get("earlier", {}))
-    except (OSError, ValueError):
+        earlier = EarlierPublication.model_validate(outcome.get("earlier", {}), extra="ignore")
+        return published, earlier
+    except (OSError, ValueError, RecursionError):  # the last one from what is nested too deeply
         return EarlierPublication(), EarlierPublication()
 
 
