@@ -35,7 +35,7 @@ def command() -> None:
     """
 
 
-@command.command("runs")
+@command.command("runs", short_help="List the requests in the queue, the newest first.")
 @click.option("--state", type=click.Choice(STATES), help="Only requests in this state.")
 @click.option("--repository", help="Only this repository, as OWNER/NAME.")
 @click.option(
@@ -81,7 +81,7 @@ def requeue_command(environment: Mapping[str, str], /, id: str, as_json: bool) -
     return 0
 
 
-@command.command("cancel")
+@command.command("cancel", short_help="Cancel a waiting request, or stop an active run.")
 @click.argument("id", metavar="RUN|REQUEST")
 @as_json_option
 @click.pass_obj

@@ -12,7 +12,7 @@ from resolver.github.events.app_manifest import registration_form_url
 
 
 @click.command()
-@click.argument("server", metavar="URL", required=False)
+@click.argument("server", metavar="[URL]", required=False)
 @click.option("--owner", help="Organization that will own the App. Default: your account.")
 @click.option("--name", default="my-resolver", show_default=True, help="Name of the App on GitHub.")
 @click.pass_obj

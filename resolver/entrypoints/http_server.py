@@ -1,6 +1,7 @@
 """Helpers of the entry points that serve HTTP: socket, web server settings and logging."""
 
 import logging
+import os
 import resource
 import socket
 from collections.abc import Iterator
@@ -28,8 +29,11 @@ def listen(host: str, port: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.create_server((host, port), family=family, backlog=1024)
     except OSError as error:
+        # create_server adds a Python tuple to the text of the system's errors.
+        is_of_name = isinstance(error, socket.gaierror)
+        reason = error.strerror if is_of_name or not error.errno else os.strerror(error.errno)
         raise UsageError(
-            f"can't listen on {host}:{port}: {error.strerror}", "choose another --host or --port"
+            f"can't listen on {host}:{port}: {reason}", "choose another --host or --port"
         ) from error
     # Connections inherit this option. Without it the body of a response waits 40 ms for the
     # client's delayed acknowledgement of its head (Nagle's algorithm). asyncio sets the option only

@@ -185,3 +185,4 @@ def test_a_server_without_an_app_says_what_to_do(url: str | None) -> None:
     assert page.status_code == 503 and 'href="https://git.example.org/settings/apps/new?' in text
     assert f"webhook_url={(url or UNREACHABLE_SERVER).replace('://', '%3A%2F%2F')}%2F" in text
     assert "export RESOLVER_APP_ID=" in text and "GITHUB_WEBHOOK_SECRET" in text
+    assert ("set <code>RESOLVER_PUBLIC_URL</code>" in text) == (url is None)

@@ -129,9 +129,10 @@ def _serve_setup_page(
 def setup_page(github: str, public_url: str | None) -> HTMLResponse:
     """Return the page with the steps to a GitHub App. github: address of the GitHub server."""
     hook = f"{public_url or UNREACHABLE_SERVER}/webhook"
-    form = registration_form_url(github, None, "resolver", hook)
+    form = registration_form_url(github, None, "my-resolver", hook)
     steps = render("init/app.txt.j2", form=form, hook=hook)
-    content = render("site/setup.html.j2", form=form, steps=steps)
+    is_reachable = public_url is not None
+    content = render("site/setup.html.j2", form=form, steps=steps, is_reachable=is_reachable)
     return HTMLResponse(content, 503, headers=page_headers())
 
 
