@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.parts.model_endpoint import Answer
-from tests.parts.runs import Ended, finish
+from tests.attacks.canaries import files_below, leaks
+from tests.parts.model_endpoint import Answer, error
+from tests.parts.runs import MODEL_KEY, Ended, finish
 from tests.runs.scenario import FIX, SUMMARY, Scenario
 
 
@@ -52,6 +53,19 @@ def test_a_link_in_the_place_of_the_output_is_reported_in_the_conversation(
     assert "state=error\n" in outputs and "outcome=\n" in outputs
     assert [reaction.content for reaction in mention.reactions] == ["eyes"]
     assert not scenario.endpoint.requests
+
+
+def test_a_refused_model_key_is_reported_without_the_key(scenario: Scenario) -> None:
+    """A whole run, because the key must be in none of the places that a job writes to."""
+    scenario.endpoint.script(*[error(401, f"Incorrect API key provided: {MODEL_KEY}")] * 9)
+    done, comment = asked(scenario)
+    assert done.exit_code == 1, done.stderr
+    assert scenario.outputs()["state"] == "error"
+    assert "::error title=Resolver::the model endpoint at 127.0.0.1" in done.stdout
+    assert "did not accept the key" in comment
+    texts = (done.stdout, done.stderr, str(scenario.outputs()), scenario.summary(), comment)
+    data = "\n".join(texts).encode() + files_below(done.output.parent)
+    assert leaks(data, (MODEL_KEY, scenario.token)) == []
 
 
 @pytest.mark.attack
