@@ -26,6 +26,7 @@ BROAD_HANDLERS = {
     "resolver/controller/controller.py": 1,  # one step
     "resolver/controller/confirmation.py": 1,  # a security analyzer, which must not end the run
     "resolver/runs/pipeline.py": 1,  # one delivery
+    "resolver/runs/spans.py": 1,  # telemetry, which must not change how a run ended
     "resolver/config/background.py": 1,  # raised in the thread that asks for the result
     "resolver/entrypoints/webhook/background_threads.py": 1,  # one task, which is started again
     "resolver/entrypoints/webhook/worker.py": 1,  # one run, which then ends in its comment
