@@ -31,7 +31,7 @@ def listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         # create_server adds a Python tuple to the text of the system's errors.
         is_of_name = isinstance(error, socket.gaierror)
-        reason = error.strerror if is_of_name or not error.errno else os.strerror(error.errno)
+        reason = error.strerror if is_of_name else os.strerror(error.errno or 0)
         raise UsageError(
             f"can't listen on {host}:{port}: {reason}", "choose another --host or --port"
         ) from error
