@@ -83,7 +83,7 @@ def command(
         "init/report.txt.j2",
         language=surveyed.language,
         image=proposal.image,
-        skip_reason=proposal.skip_reason,
+        unused=proposal.unused,
         checks=checks,
         # The unit tests of Rust are in the files that they test.
         tested=surveyed.language == "Rust" or any(map(is_test_file, paths)),

@@ -82,7 +82,7 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
                 for check in (found if result.ok else ())
             ]
     outputs = [event.content for event in state.events if isinstance(event, CmdOutput)]
-    suggestion = environment.suggested.script if environment.suggested else ""
+    suggested = environment.suggested
     return SetupTrial(
         ok=result.ok,
         source=environment.plan.source if environment.plan else None,
@@ -92,7 +92,7 @@ def try_setup(settings: Settings, host: RunHost, root: Path) -> SetupTrial:
         output=outputs[0][-MAX_TAIL_CHARACTERS:].strip() if outputs else "",
         warnings=result.warnings,
         checks=tuple(
-            CheckTrial(check.command, execution, find_missing_environment(execution, suggestion))
+            CheckTrial(check.command, execution, find_missing_environment(execution, suggested))
             for check, execution in executed
         ),
     )

@@ -119,7 +119,7 @@ class CheckSandboxes:
         self._connections: list[Egress] = []
         self._kind = runtime_kind(settings, host)
         environment = open_environment(settings, self._kind, workspace, host)
-        self.suggested_setup = environment.suggested.script if environment.suggested else None
+        self.suggested_setup = environment.suggested
         """The usual set-up of the project, if it is not executed."""
         self._environments = {
             tree: self._environment_of(environment, commit) for tree, commit in commits.items()
@@ -216,7 +216,7 @@ class CheckSandboxes:
         if isinstance(found, UnpreparedEnvironment):
             return found
         # Without a key, no sandbox of a change is saved as the environment of later runs.
-        return replace(found, environment=replace(found.environment, key=""))
+        return replace(found, environment=replace(found.environment, key=None))
 
     def _identity(self, environment: Environment) -> tuple[str, ...]:
         """Return what identifies the image and the set-up that is executed in it."""

@@ -1,19 +1,18 @@
 """Tests of recognizing a project from the files at its root, and of its usual installation."""
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from resolver.config.allowed_hosts import AllowList
+from resolver.config.settings import load_settings
+from resolver.git.workspace import Workspace
+from resolver.runs.wiring.sandbox import RunHost, open_environment
 from resolver.runtime.environment.plan import SetupPlan
-from resolver.runtime.environment.survey import (
-    StandardSetup,
-    Survey,
-    find_standard_setup,
-    survey,
-)
+from resolver.runtime.environment.survey import Survey, survey
+from tests.parts.runs import make_checkout
 
 
 def look(files: dict[str, str]) -> Survey:
@@ -40,7 +39,7 @@ def look(files: dict[str, str]) -> Survey:
         ),
         ({"pyproject.toml": "", "uv.lock": ""}, "python:3.12-slim-bookworm",
          "pip install uv && uv sync --all-extras"),
-        ({"go.mod": "module x\n\ngo 1.23.1\n"}, "golang:1.23-bookworm", "go mod download"),
+        ({"go.mod": "module x\n\ngo 1.23.1\n"}, "golang:1-bookworm", "go mod download"),
         ({"Cargo.toml": "[package]"}, "rust:1-slim-bookworm", "cargo fetch"),
         ({"package.json": json.dumps({"scripts": {"test": "x"}, "engines": {"node": ">=18"}}),
           "package-lock.json": "{}"}, "node:22-bookworm-slim", "npm ci"),
@@ -53,10 +52,7 @@ def look(files: dict[str, str]) -> Survey:
         ({"Cargo.toml": "", "rust-toolchain.toml": '[toolchain]\nchannel = "1.78.0"\n'},
          "rust:1.78.0-slim-bookworm", "cargo fetch"),
         ({"Cargo.toml": "", "rust-toolchain": "stable\n"}, "rust:1-slim-bookworm", "cargo fetch"),
-        ({"pom.xml": "<maven.compiler.source>1.8</maven.compiler.source>"},
-         "maven:3-eclipse-temurin-8", "mvn -q -B dependency:go-offline"),
-        ({"pom.xml": "<java.version> 16 </java.version>"}, "maven:3-eclipse-temurin-17",
-         "mvn -q -B dependency:go-offline"),
+        ({"pom.xml": ""}, "maven:3-eclipse-temurin-21", "mvn -q -B dependency:go-offline"),
         ({"pom.xml": "", "mvnw": ""}, "maven:3-eclipse-temurin-21",
          "./mvnw -q -B dependency:go-offline"),
         ({"build.gradle.kts": "", "gradlew": ""}, "gradle:8-jdk21",
@@ -70,40 +66,34 @@ def test_image_and_setup_come_from_the_files(
     assert (found.image, found.setup) == (image, setup)
 
 
-def find_standard(files: dict[str, str], *allowed: str) -> StandardSetup | None:
-    rules = AllowList.parse(allowed)
-
-    def is_reachable(host: str) -> bool:
-        try:
-            return bool(rules.find(host, 443))
-        except ValueError:
-            return False
-
-    return find_standard_setup({k: v.encode() for k, v in files.items()}.get, is_reachable)
-
-
-def test_the_usual_installation_names_the_hosts_that_the_sandbox_cannot_reach() -> None:
-    files = {"pyproject.toml": "[project]\n[tool.pytest.ini_options]\n"}
+@pytest.mark.parametrize(
+    ("kind", "egress", "is_executed"),
+    [
+        ("docker", ("packages",), True),
+        ("docker", ("pypi.org", "files.pythonhosted.org"), True),
+        ("docker", ("pypi.org",), False),
+        ("docker", (), False),
+        ("local", ("packages",), False),  # it would change this machine's own programs
+    ],
+)
+def test_the_usual_installation_is_executed_where_its_hosts_can_be_reached(
+    checkout: Path, tmp_path: Path, kind: str, egress: tuple[str, ...], is_executed: bool
+) -> None:
+    workspace = Workspace.clone(str(checkout), tmp_path / "clone.git")
+    settings = load_settings({"egress": egress}, {})
+    found = open_environment(settings, kind, workspace, RunHost({}, tmp_path), keep=False)
     script = "pip install -e . && pip install pytest"
     plan = SetupPlan("pyproject.toml", script, is_standard=True)
-    assert find_standard(files, "packages") == StandardSetup(plan)
-    for allowed in ((), ("github",), ("pypi.org",)):
-        found = find_standard(files, *allowed)
-        assert found is not None and "files.pythonhosted.org" in found.missing
-    mirror = find_standard({"package.json": "{}"}, "registry.npmjs.org")
-    assert mirror is not None and mirror.missing == ()
-    assert find_standard({"README.md": ""}, "packages") is None
+    assert (found.plan, found.suggested) == ((plan, None) if is_executed else (None, script))
 
 
-NAMES = [
-    "pyproject.toml",
-    "package.json",
-    "go.mod",
-    ".nvmrc",
-    ".ruby-version",
-    "Gemfile",
-    "Makefile",
-]
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    files = {"pyproject.toml": "[project]\n[tool.pytest.ini_options]\n"}
+    return make_checkout(tmp_path_factory.mktemp("checkout") / "demo", files)
+
+
+NAMES = ["pyproject.toml", "package.json", "go.mod", ".nvmrc", ".ruby-version", "Gemfile"]
 
 
 @given(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
 
 from docker import DockerClient
@@ -30,7 +30,7 @@ from resolver.runtime.engine import connect_engine, engine_answers, remove_lefto
 from resolver.runtime.environment.environment import Environment, find_environment
 from resolver.runtime.environment.images import build_image, requested_image
 from resolver.runtime.environment.plan import find_setup
-from resolver.runtime.environment.survey import find_standard_setup
+from resolver.runtime.environment.survey import survey
 from resolver.runtime.local import LocalMachine
 from resolver.runtime.runtime import Runtime
 from resolver.runtime.toolbox import Toolbox
@@ -212,22 +212,24 @@ def open_environment(
     """
     trusted = workspace.trusted
     plan = find_setup(trusted.read, settings.setup)
-    standard = find_standard_setup(trusted.read, partial(_is_reachable, settings))
-    suggested = standard.plan if standard else None
-    if kind == "local":  # the usual installation would change this machine's own programs
-        return Environment("", plan, suggested=None if plan else suggested)
-    if standard and not standard.missing:
-        plan = plan or standard.plan
+    surveyed = survey(trusted.read)
+    # In a local sandbox, the usual installation would change this machine's own programs.
+    can_install = all(_is_reachable(settings, host) for host in surveyed.hosts)
+    if plan is None and kind != "local" and can_install:
+        plan = surveyed.plan
+    suggested = None if plan else surveyed.setup
+    if kind == "local":
+        return Environment("", plan, suggested=suggested)
     is_built, keeps = settings.image.startswith(DOCKERFILE), keep and not workspace.is_unmerged
     image = "" if is_built else requested_image(settings.image, trusted.read)
     if not is_built and (plan is None or not keeps):
-        return Environment(image, plan, suggested=None if plan else suggested)
+        return Environment(image, plan, suggested=suggested)
     engine = connect_engine(engine_environment(settings, host.environment), BUILD_SECONDS)
     with closing(engine) as client:
         if is_built:
             image = _build_image(client, settings, trusted)
         if plan is None or not keeps:
-            return Environment(image, plan, suggested=None if plan else suggested)
+            return Environment(image, plan, suggested=suggested)
         tree = workspace.tree(workspace.base)
         return find_environment(client, image, plan, workspace.identity, tree)
 

@@ -59,6 +59,7 @@ def environment_of_change(
     """
     try:
         plan, altered_setup = _changed_setup(environment, changed, before, after)
+        altered_image = _altered_image(image, changed, before, after) if environment.image else ()
     except ResolverError as error:
         paths = tuple(path for path in changed if path in _SOURCES)
         return UnpreparedEnvironment(paths=paths, cause="setup_unreadable", detail=error.what)
@@ -66,9 +67,6 @@ def environment_of_change(
     installed = {path for path, kind in kinds.items() if kind == "installed"} | altered_setup
     resolved = {path for path, kind in kinds.items() if kind == "resolved"}
     is_built = bool(environment.image) and image.startswith(DOCKERFILE)
-    altered_image = {path for path in changed if is_built and image == f"{DOCKERFILE}{path}"}
-    if environment.image and image == DEVCONTAINER and not _has_same_image(image, before, after):
-        altered_image |= set(FILES).intersection(changed)
     paths = tuple(sorted({*installed, *resolved, *altered_image}))
     if altered_image or (installed and is_built):
         return UnpreparedEnvironment(paths=paths, cause="image")
@@ -115,9 +113,13 @@ def _changed_setup(
     return plan, altered | {path for path in changed if PurePosixPath(path).name in named}
 
 
-def _has_same_image(image: str, before: Read, after: Read) -> bool:
-    """Return True if the setting `image` means the same with the change and without it."""
-    try:
-        return requested_image(image, before) == requested_image(image, after)
-    except ResolverError:
-        return False
+def _altered_image(
+    image: str, changed: Collection[str], before: Read, after: Read
+) -> Collection[str]:
+    """Return the changed files by which the setting `image` means another image.
+
+    Raises UsageError if one can't be read.
+    """
+    if image == DEVCONTAINER and requested_image(image, before) != requested_image(image, after):
+        return set(FILES).intersection(changed)
+    return [path for path in changed if image == f"{DOCKERFILE}{path}"]

@@ -5,7 +5,7 @@ that was set up can be saved as an image for later runs.
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from docker import DockerClient
@@ -23,7 +23,7 @@ from resolver.runtime.environment.images import (
     PREPARED_LABEL,
     REPOSITORY_LABEL,
     derive_key,
-    find_kept_image,
+    find_prepared_image,
     image_id,
     remove_older_environments,
 )
@@ -60,32 +60,22 @@ trap 'resolver_status=$?; resolver_keep_exports; exit $resolver_status' EXIT
 
 
 @dataclass(frozen=True)
-class SetupFailure:
-    """The report to the agent and to people on a set-up that failed.
-
-    exit_code: None if it did not end or could not be executed.
-    output_end: the end of its output. seconds: its time limit.
-    """
-
-    plan: SetupPlan
-    exit_code: int | None
-    timed_out: bool
-    output_end: str
-    seconds: float
-
-
-@dataclass(frozen=True)
-class PreparedEnvironment:
+class SetupResult:
     """Result of the set-up.
 
-    ok: it ended with exit code 0. warnings: texts for people. output: the end of its output, if it
-    was run. timed_out: True if it did not end in time.
+    exit_code: None if it did not end or could not be executed. timed_out: True if it did not end in
+    time. output: the end of its output. warnings: texts for people.
     """
 
-    ok: bool
-    warnings: tuple[str, ...] = ()
-    output: str = ""
+    exit_code: int | None = 0
     timed_out: bool = False
+    output: str = ""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """True if it ended with exit code 0, or if there was nothing to do."""
+        return self.exit_code == 0
 
 
 def setup_script(plan: SetupPlan) -> str:
@@ -100,7 +90,7 @@ def prepare(
     state: State,
     base: str,
     seconds: float,
-) -> PreparedEnvironment:
+) -> SetupResult:
     """Run the set-up. The variables that it exports are set in the agent's shell afterwards.
 
     Its changes of tracked files are undone, and its untracked files stay out of the change: the
@@ -114,30 +104,23 @@ def prepare(
     command = f"bash {sandbox.scratch}/{SCRIPT}"
     thought = render("run/setup.md.j2", plan=plan).strip()
     observation = _run(a.CmdRun(command=command, timeout=seconds, thought=thought), sandbox, stream)
+    output = observation.content[-MAX_TAIL_CHARACTERS:]
+    result = SetupResult(exit_code=None, output=output)
+    if isinstance(observation, o.CmdOutput):
+        result = SetupResult(observation.exit_code, observation.timed_out, output)
+        if observation.exit_code is None:  # it still runs: the next command ends it and says so
+            _run(a.CmdRun(command=":"), sandbox, stream)
     warnings = [render("run/setup_left_out.md.j2", plan=plan).strip()] if plan.left_out else []
-    succeeded = isinstance(observation, o.CmdOutput) and observation.exit_code == 0
-    if not succeeded:
-        _interrupt_if_running(observation, sandbox, stream)
-        failure = SetupFailure(
-            plan=plan,
-            exit_code=observation.exit_code if isinstance(observation, o.CmdOutput) else None,
-            timed_out=isinstance(observation, o.CmdOutput) and observation.timed_out,
-            output_end=observation.content[-MAX_TAIL_CHARACTERS:],
-            seconds=seconds,
-        )
-        message = render("agent/setup_failed.md.j2", failure).strip()
+    if not result.ok:
+        message = render("agent/setup_failed.md.j2", result, plan=plan, seconds=seconds).strip()
         stream.add(Warned(about="setup", message=message, to_agent=True))
-        warnings.append(render("run/setup_failed.md.j2", failure).strip())
+        warning = render("run/setup_failed.md.j2", result, plan=plan, seconds=seconds).strip()
+        warnings.append(warning)
     take_exports(sandbox, stream)
     restored = sandbox.set_baseline(base)["restored"]
     if restored:
         warnings.append(render("run/setup_undone.md.j2", plan=plan, paths=restored).strip())
-    return PreparedEnvironment(
-        succeeded,
-        tuple(warnings),
-        observation.content[-MAX_TAIL_CHARACTERS:],
-        isinstance(observation, o.CmdOutput) and observation.timed_out,
-    )
+    return replace(result, warnings=tuple(warnings))
 
 
 def take_exports(sandbox: Runtime, stream: EventStream) -> None:
@@ -153,14 +136,6 @@ def _run(action: a.CmdRun, sandbox: Runtime, stream: EventStream) -> Observation
     added = stream.add(action.model_copy(update={"source": Source.ENVIRONMENT}))
     observation = sandbox.execute(added)
     return stream.add(observation.model_copy(update={"cause": added.id}))
-
-
-def _interrupt_if_running(
-    observation: ObservationBase, sandbox: Runtime, stream: EventStream
-) -> None:
-    """End a set-up that exceeded its time and still runs: the next command ends it and says so."""
-    if isinstance(observation, o.CmdOutput) and observation.exit_code is None:
-        _run(a.CmdRun(command=":"), sandbox, stream)
 
 
 def _conclude_cut_off(stream: EventStream, state: State) -> None:
@@ -181,7 +156,7 @@ class Environment:
     repository: digest of the repository that it belongs to.
     is_prepared: True if `image` is a kept environment, so that the set-up need not run.
     source_image: the image that a kept environment was made from; None if it is `image`.
-    suggested: the usual set-up of such a project, which is not executed; None for none.
+    suggested: bash of the usual set-up of such a project, which is not executed; None for none.
     """
 
     image: str
@@ -190,7 +165,7 @@ class Environment:
     repository: str | None = None
     is_prepared: bool = False
     source_image: str | None = None
-    suggested: SetupPlan | None = None
+    suggested: str | None = None
 
 
 def find_environment(
@@ -206,7 +181,7 @@ def find_environment(
     image_settings(client, image)  # pull it, so that it has an id
     source_image = image_id(client, image)
     key = derive_environment_key(plan, source_image, repository_key, tree)
-    prepared_image = find_kept_image(client, f"{PREPARED_PREFIX}:{key}", PREPARED_LABEL, key)
+    prepared_image = find_prepared_image(client, key)
     if prepared_image is None:
         remove_older_environments(client, repository_key)
     return Environment(
@@ -238,7 +213,7 @@ def set_up(
     state: State,
     base: str,
     seconds: float,
-) -> PreparedEnvironment:
+) -> SetupResult:
     """Set the sandbox up for the agent; `base` is checked out in it.
 
     seconds: time limit of the set-up.
@@ -246,21 +221,21 @@ def set_up(
     plan = environment.plan
     if plan is None:
         if environment.suggested:
-            detail = f"not executed: {environment.suggested.script}"
+            detail = f"not executed: {environment.suggested}"
             stream.add(StageCompleted(stage="setup", detail=detail, seconds=0.0))
-        return PreparedEnvironment(ok=True)
+        return SetupResult()
     started = time.monotonic()
     if environment.is_prepared:
         take_exports(runtime, stream)
-        prepared, detail = PreparedEnvironment(ok=True), f"{plan.source}: kept from an earlier run"
+        result, detail = SetupResult(), f"{plan.source}: kept from an earlier run"
     else:
-        prepared = prepare(plan, runtime, stream, state, base, seconds)
-        detail = f"{plan.source}: {'done' if prepared.ok else 'failed'}"
-        if prepared.ok and environment.key and environment.repository:
+        result = prepare(plan, runtime, stream, state, base, seconds)
+        detail = f"{plan.source}: {'done' if result.ok else 'failed'}"
+        if result.ok and environment.key and environment.repository:
             name = f"{PREPARED_PREFIX}:{environment.key}"
             labels = {PREPARED_LABEL: environment.key, REPOSITORY_LABEL: environment.repository}
             is_saved = runtime.save(name, labels)
             detail += ", kept for the next run" if is_saved else ""
     duration = round(time.monotonic() - started, 3)
     stream.add(StageCompleted(stage="setup", detail=detail, seconds=duration))
-    return prepared
+    return result

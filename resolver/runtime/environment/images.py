@@ -3,13 +3,11 @@
 import hashlib
 import json
 from collections import deque
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
 
 import docker
 from docker import DockerClient
-from docker.models.images import Image
 
 from resolver.config.image_reference import (
     DEVCONTAINER,
@@ -90,18 +88,18 @@ def build_image(client: DockerClient, dockerfile: str, repository: str, context:
     return str(image.id)
 
 
-def find_kept_image(client: DockerClient, name: str, label: str, key: str) -> str | None:
-    """Return the id of the image of that name that was made under `key`, or None.
+def find_prepared_image(client: DockerClient, key: str) -> str | None:
+    """Return the id of the prepared image that was made under `key`, or None.
 
     The name alone proves nothing, because anybody with access to the engine can tag an image. The
     label must hold the key too.
     """
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
         try:
-            image = client.images.get(name)
+            image = client.images.get(f"{PREPARED_PREFIX}:{key}")
         except docker.errors.ImageNotFound:
             return None
-    return str(image.id) if image.labels.get(label) == key else None
+    return str(image.id) if image.labels.get(PREPARED_LABEL) == key else None
 
 
 def derive_key(*parts: str) -> str:
@@ -142,22 +140,18 @@ def remove_old_images(client: DockerClient, now: datetime, max_age: timedelta = 
         ]
 
 
-def _list_images(client: DockerClient, *labels: str) -> Iterator[Image]:
-    """Yield the prepared images. Other runs may remove some of them in the meantime."""
-    for image_info in client.api.images(name=PREPARED_PREFIX, filters={"label": list(labels)}):
-        try:
-            yield client.images.get(image_info["Id"])
-        except docker.errors.ImageNotFound:
-            continue
+def _list_images(client: DockerClient, *labels: str) -> list[dict[str, Any]]:
+    """Return what the engine says about each prepared image."""
+    return list(client.api.images(name=PREPARED_PREFIX, filters={"label": list(labels)}))
 
 
-def _remove_names(client: DockerClient, image: Image) -> list[str]:
+def _remove_names(client: DockerClient, image: dict[str, Any]) -> list[str]:
     """Remove the names of a prepared image, and return those that were removed.
 
     The engine removes an image with its last name. An image in use keeps its names.
     """
     removed: list[str] = []
-    for tag in image.tags:
+    for tag in image["RepoTags"] or ():
         if not tag.startswith(f"{PREPARED_PREFIX}:"):
             continue
         try:
@@ -170,9 +164,5 @@ def _remove_names(client: DockerClient, image: Image) -> list[str]:
     return removed
 
 
-def _creation_time(image: Image) -> datetime:
-    try:
-        created = datetime.fromisoformat(str(image.attrs.get("Created")))
-    except ValueError:
-        return datetime.now(UTC)
-    return created if created.tzinfo else created.replace(tzinfo=UTC)
+def _creation_time(image: dict[str, Any]) -> datetime:
+    return datetime.fromtimestamp(image["Created"], UTC)

@@ -9,17 +9,8 @@ from dataclasses import dataclass
 from resolver.config.image_reference import DEVCONTAINER
 from resolver.errors import UsageError
 from resolver.runtime.environment.images import requested_image
-from resolver.runtime.environment.plan import (
-    COPILOT,
-    SCRIPTS,
-    DevContainer,
-    Read,
-    read_devcontainer,
-)
+from resolver.runtime.environment.plan import COPILOT, FILES, SCRIPTS, Read, read_devcontainer
 from resolver.runtime.environment.survey import Survey
-
-NOTHING = "true"
-"""A set-up that does nothing, used in place of one that would not work."""
 
 
 @dataclass(frozen=True)
@@ -28,18 +19,18 @@ class ProposedEnvironment:
 
     image, setup: values for the settings; setup is None if the repository's own set-up is used.
     prepared_by: the file with the repository's own set-up.
-    skip_reason: why another file of the repository is not used; None if all are.
+    unused: a file of the repository that describes an environment and is not used; None if all are.
     """
 
     image: str
     setup: str | None = None
     prepared_by: str | None = None
-    skip_reason: str | None = None
+    unused: str | None = None
 
     @property
     def installs(self) -> bool:
         """True if something may be installed, for which the sandbox needs a network."""
-        return self.setup not in {None, NOTHING} or self.prepared_by is not None
+        return self.setup is not None or self.prepared_by is not None
 
 
 def propose_environment(survey: Survey, read: Read) -> ProposedEnvironment:
@@ -47,31 +38,23 @@ def propose_environment(survey: Survey, read: Read) -> ProposedEnvironment:
 
     survey: the survey of its files, used if it describes no environment that can be used.
     """
-    for path in (*SCRIPTS, *COPILOT):
-        if read(path) is not None:
-            if path in SCRIPTS or not survey.setup:
-                return ProposedEnvironment(survey.image, prepared_by=path)
-            unfit = f"{path} is written for GitHub's own runner, which is not an image"
-            return ProposedEnvironment(survey.image, survey.setup, skip_reason=unfit)
+    paths = (*SCRIPTS, *COPILOT, *FILES)
+    described_by = next((path for path in paths if read(path) is not None), None)
+    # The steps for Copilot are written for GitHub's own runner, which is not an image.
+    if described_by in SCRIPTS or (described_by in COPILOT and not survey.setup):
+        return ProposedEnvironment(survey.image, prepared_by=described_by)
+    if described_by in FILES and _is_complete(read, installs_needed=survey.setup is not None):
+        return ProposedEnvironment(DEVCONTAINER, prepared_by=described_by)
+    return ProposedEnvironment(survey.image, survey.setup, unused=described_by)
+
+
+def _is_complete(read: Read, *, installs_needed: bool) -> bool:
+    """Return True if the devcontainer's image and commands are all that makes its environment."""
     try:
         devcontainer = read_devcontainer(read)
-        reason = _reason_against(devcontainer, survey, read) if devcontainer else None
-    except UsageError as error:
-        devcontainer, reason = None, error.what
-    if devcontainer is not None and not reason:
-        return ProposedEnvironment(DEVCONTAINER, prepared_by=devcontainer.path)
-    setup = survey.setup or (NOTHING if reason else None)
-    # A reason may hold names of files; a line break in one would end its comment.
-    printable = "".join(c if c.isprintable() else "?" for c in reason or "") or None
-    return ProposedEnvironment(survey.image, setup, skip_reason=printable)
-
-
-def _reason_against(devcontainer: DevContainer, survey: Survey, read: Read) -> str | None:
-    """Return the reason, for people, why a devcontainer can't be used; None if it can."""
-    for key in ("features", "dockerComposeFile"):
-        if key in devcontainer.unused:
-            return f"{devcontainer.path} needs `{key}`, which Resolver does not act on"
-    requested_image(DEVCONTAINER, read)  # raises an error unless it is an image of a registry
-    if not devcontainer.script and survey.setup:
-        return f"{devcontainer.path} installs nothing"
-    return None
+        requested_image(DEVCONTAINER, read)
+    except UsageError:
+        return False
+    if devcontainer is None or (installs_needed and not devcontainer.script):
+        return False
+    return not {"features", "dockerComposeFile"}.intersection(devcontainer.unused)

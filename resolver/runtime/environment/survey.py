@@ -28,12 +28,6 @@ _NODE_INSTALLATIONS: Final = {
 }
 _NUMBER: Final = re.compile(r"\d{1,3}(?:\.\d{1,3})?")
 _RUST: Final = re.compile(r"^(?:channel\s*=\s*[\"'])?(1\.\d{1,3}(?:\.\d{1,2})?)\b", re.MULTILINE)
-_GO: Final = re.compile(r"^go[ \t]+(\d+\.\d+)", re.MULTILINE)
-_JAVA: Final = re.compile(
-    r"<(?:maven\.compiler\.(?:release|source)|java\.version|release)>\s*(?:1\.)?(\d{1,2})\s*<"
-)
-_JAVA_RELEASES: Final = (8, 11, 17, 21, 25)
-"""Releases of Java that there are images of."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +46,12 @@ class Survey:
     marker: str | None = None
     hosts: tuple[str, ...] = ()
 
-
-@dataclass(frozen=True)
-class StandardSetup:
-    """The usual installation of a project. missing: hosts that it needs and can't reach."""
-
-    plan: SetupPlan
-    missing: tuple[str, ...] = ()
+    @property
+    def plan(self) -> SetupPlan | None:
+        """The usual installation of the project, None if there is nothing to install."""
+        if not self.setup or not self.marker:
+            return None
+        return SetupPlan(self.marker, self.setup, is_standard=True)
 
 
 def survey(read: Read) -> Survey:
@@ -69,18 +62,6 @@ def survey(read: Read) -> Survey:
             image, setup = language.environment(read)
             return Survey(language.name, image, setup, marker, language.hosts)
     return Survey()
-
-
-def find_standard_setup(read: Read, is_reachable: Callable[[str], bool]) -> StandardSetup | None:
-    """Return the usual installation of the project at the root; None if there is none to be made.
-
-    is_reachable: returns True if the sandbox may reach a host.
-    """
-    found = survey(read)
-    if not found.setup or not found.marker:
-        return None
-    missing = tuple(sorted(host for host in found.hosts if not is_reachable(host)))
-    return StandardSetup(SetupPlan(found.marker, found.setup, is_standard=True), missing)
 
 
 def _python(read: Read) -> tuple[str, str | None]:
@@ -118,9 +99,8 @@ def _node(read: Read) -> tuple[str, str | None]:
     return f"node:{version}-bookworm-slim", setup or "npm install"
 
 
-def _go(read: Read) -> tuple[str, str | None]:
-    match = _GO.search(_text(read, "go.mod"))
-    return f"golang:{match[1] if match else '1'}-bookworm", "go mod download"
+def _go(_read: Read) -> tuple[str, str | None]:
+    return "golang:1-bookworm", "go mod download"  # builds modules of every earlier version
 
 
 def _rust(read: Read) -> tuple[str, str | None]:
@@ -139,10 +119,7 @@ def _ruby(read: Read) -> tuple[str, str | None]:
 def _maven(read: Read) -> tuple[str, str | None]:
     # The set-up also downloads the Maven that the wrapper names, which the checks start.
     maven = "mvn" if read("mvnw") is None else "./mvnw"
-    match = _JAVA.search(_text(read, "pom.xml"))
-    wanted = int(match[1]) if match else 21
-    release = next((r for r in _JAVA_RELEASES if r >= wanted), _JAVA_RELEASES[-1])
-    return f"maven:3-eclipse-temurin-{release}", f"{maven} -q -B dependency:go-offline"
+    return "maven:3-eclipse-temurin-21", f"{maven} -q -B dependency:go-offline"
 
 
 def _gradle(read: Read) -> tuple[str, str | None]:
