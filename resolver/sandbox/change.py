@@ -157,6 +157,8 @@ def compare_tree(root: str, scratch: str, git: str) -> TreeComparison:
 def export_change(root: str, scratch: str, base: str, git: str) -> ChangeResult:
     """Write the working tree as a commit on top of `base`, in a bundle in `scratch`.
 
+    base: the commit that was checked out. The change starts with the index of that checkout.
+
     Files that git ignores are left out unless `base` has them. Contents are stored by git's own
     rules: line ends as .gitattributes says, but no filter programs. A folder that is a git
     repository of its own is stored as git does it, as a link to its commit. Sockets and named pipes
@@ -176,7 +178,10 @@ def export_change(root: str, scratch: str, base: str, git: str) -> ChangeResult:
         # agent's working tree. Neither `.git` in the root nor its index or configuration takes
         # part, and a failed export leaves no state behind.
         with tempfile.TemporaryDirectory(prefix="change-", dir=scratch) as folder:
-            index, exclude = _start_index(private_git_dir, folder), os.path.join(folder, "exclude")
+            # Files that were not touched since the checkout are not read, so rules written later
+            # (.gitattributes) can't change how they are stored.
+            index = shutil.copy2(os.path.join(private_git_dir, "index"), folder)
+            exclude = os.path.join(folder, "exclude")
             # Git ignores this setting if the file does not exist.
             settings = ("-c", f"core.excludesFile={exclude}")
             own_index = _Git(git, root, scratch, private_git_dir, index, settings)
@@ -187,7 +192,7 @@ def export_change(root: str, scratch: str, base: str, git: str) -> ChangeResult:
 
 def _export(git: "_Git", base: str, exclude: str) -> ChangeResult:
     run = git.run
-    generated = _stage_files(git, base, exclude)
+    generated = _stage_files(git, exclude)
     left_out = _find_left_out(git)
     run(["update-index", "-z", "--index-info"], _unchanged(git.root, run([*_DIFF_INDEX, base])))
     tree = _text(run(["write-tree"]))
@@ -206,7 +211,7 @@ def _export(git: "_Git", base: str, exclude: str) -> ChangeResult:
     )
 
 
-def _stage_files(git: "_Git", base: str, exclude: str) -> list[str]:
+def _stage_files(git: "_Git", exclude: str) -> list[str]:
     """Add the new and changed files to the index. Return new caches and build output, which are
     left out.
 
@@ -218,10 +223,6 @@ def _stage_files(git: "_Git", base: str, exclude: str) -> list[str]:
     def paths(args: Sequence[str]) -> list[bytes]:
         return run(args).split(b"\0")[:-1]
 
-    # Start from `base`, whatever the agent has committed or staged: the change is the difference
-    # between two trees. Entries that are the same keep the stat data of the checkout's index, so
-    # unchanged files are not read.
-    run(["read-tree", "--reset", base])
     new_files = paths(_LIST_NEW)
     patterns = setup_files.find_patterns(new_files, lambda: paths(["ls-files", "-z"]))
     excluded = _exclude_patterns(exclude, patterns, new_files, lambda: paths(_LIST_NEW))
@@ -258,18 +259,6 @@ def _link(source: str, target: str) -> str:
             # another file system, or one without links
             pass
     return shutil.copy2(source, target)
-
-
-def _start_index(private_git_dir: str, folder: str) -> str:
-    """Copy the index of the checkout to `folder` and return its path.
-
-    Files that were not touched since then are not read, so rules written later (.gitattributes)
-    can't change how they are stored.
-    """
-    index = os.path.join(folder, "index")
-    if os.path.isfile(os.path.join(private_git_dir, "index")):
-        shutil.copy2(os.path.join(private_git_dir, "index"), index)
-    return index
 
 
 def check_file_count(names: Sequence[bytes]) -> None:
