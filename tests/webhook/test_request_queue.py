@@ -20,7 +20,7 @@ from resolver.entrypoints.webhook.request_queue import (
     RequestState,
 )
 from resolver.errors import UsageError
-from resolver.models.run import Actor, Trigger, TriggerKind
+from resolver.models.run import Actor, Command, Trigger, TriggerKind
 from resolver.storage.database import DatabaseError, parse_database_url
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -123,13 +123,23 @@ def test_a_deferred_request_waits_for_its_time_and_keeps_others_waiting_no_longe
     assert (again.attempts, again.outages, again.outage_began) == (3, 2, NOW)
 
 
-def test_a_command_is_taken_once_by_its_run_and_by_its_later_attempts(queue: RequestQueue) -> None:
-    stop = trigger(1).model_copy(update={"key": "stop"})
-    queue.leave_command([run(1), run(2)], stop)
+def test_a_command_is_taken_once_by_its_run_and_a_stop_until_the_run_is_over(
+    queue: RequestQueue,
+) -> None:
+    """A process that dies takes what it has not logged with it. A stop must hold all the same, and
+    an approval must not apply to another action."""
+    stop = trigger(1, key="stop").model_copy(update={"command": Command.STOP})
+    approval = trigger(1, key="approval").model_copy(update={"command": Command.APPROVE})
+    for command in (stop, approval):
+        queue.leave_command([run(1), run(2)], command)
     assert queue.take_commands(run(3)) == []
     later = run(1).next_attempt(NOW)
-    assert queue.take_commands(later.next_attempt(NOW)) == [stop]
-    assert queue.take_commands(run(1)) == [] and queue.take_commands(run(2)) == [stop]
+    assert queue.take_commands(later.next_attempt(NOW)) == [stop, approval]
+    assert queue.take_commands(run(1)) == [stop]
+    assert queue.take_commands(later, is_over=True) == [stop]
+    assert queue.take_commands(run(1)) == []
+    assert queue.take_commands(run(2), is_over=True) == [stop, approval]
+    assert queue.take_commands(run(2)) == []
 
 
 def test_the_attempts_of_a_follow_up_are_its_own() -> None:

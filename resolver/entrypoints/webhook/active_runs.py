@@ -16,6 +16,11 @@ class ActiveRun:
     control: Control
     commands: list[tuple[Trigger, list[Request]]] = field(default_factory=list)
 
+    @property
+    def received(self) -> set[str]:
+        """The keys of the commands."""
+        return {command.key for command, _ in self.commands}
+
 
 class ActiveRuns:
     """The active runs, at most one for each conversation, because there is only one for each
@@ -57,13 +62,19 @@ class ActiveRuns:
         trigger = running.trigger if running else None
         return trigger if trigger is not None and command.came_after(trigger) else None
 
+    def has_received(self, command: Trigger) -> bool:
+        """Return True if the command was sent to the active run of its conversation."""
+        with self._lock:
+            running = self._running.get(_key(command))
+            return running is not None and command.key in running.received
+
     def send(self, command: Trigger) -> bool:
         """Send the command to the active run. Return False if there is none (any more)."""
         with self._lock:
             running = self._running.get(_key(command))
             if running is None or not command.came_after(running.trigger):
                 return False
-            if any(earlier.key == command.key for earlier, _ in running.commands):
+            if command.key in running.received:
                 return True
             sent = control_requests(command)
             running.commands.append((command, sent))

@@ -40,7 +40,7 @@ from sqlalchemy import (
 from sqlalchemy.exc import SQLAlchemyError
 
 from resolver.errors import UsageError
-from resolver.models.run import Trigger, TriggerKind
+from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.common import run_id
 from resolver.storage.database import (
     TABLES,
@@ -81,9 +81,9 @@ COMMANDS = Table(
     Index("resolver_commands_request", "request"),
 )
 """Commands for runs that wait, or that other processes execute. request: id of the first attempt of
-the run. A row is removed when its run takes it. (A message of DBOS would not do: only the workflow
-itself can receive one, and it receives it again when it is recovered, so that an approval would
-apply to another action.)"""
+the run. A row is removed when its run takes it; that of a stop when the request is over. (A message
+of DBOS would not do: only the workflow itself can receive one, and it receives it again when it is
+recovered, so that an approval would apply to another action.)"""
 
 
 class RequestKind(StrEnum):
@@ -313,18 +313,25 @@ class RequestQueue:
             with self._database.writing() as connection:
                 connection.execute(insert(COMMANDS), rows)
 
-    def take_commands(self, run: QueuedRequest) -> list[Trigger]:
-        """Return and remove the commands for a run."""
-        is_for_run = COMMANDS.c.request == run.first_id
-        taken = delete(COMMANDS).where(is_for_run).returning(*COMMANDS.c)
+    def take_commands(self, run: QueuedRequest, is_over: bool = False) -> list[Trigger]:
+        """Return the commands for a run, and remove them. A stop is returned again and again until
+        the request `is_over`, because the process that has taken it may die before its run ends."""
+        found, removed = list[Trigger](), list[int]()
+        query = select(COMMANDS).where(COMMANDS.c.request == run.first_id)
         with self._database.writing() as connection:
-            rows = sorted(connection.execute(taken).all())
-        found = []
-        for row in rows:
-            try:
-                found.append(Trigger.model_validate_json(row.trigger))
-            except ValidationError:
-                logger.error("a command for %s can't be read and is set aside", row.request)
+            # Locked, so that no other thread takes the same commands.
+            rows = connection.execute(query.order_by(COMMANDS.c.position).with_for_update())
+            for row in rows.all():
+                try:
+                    found.append(Trigger.model_validate_json(row.trigger))
+                except ValidationError:
+                    logger.error("a command for %s can't be read and is set aside", row.request)
+                    removed.append(row.position)
+                    continue
+                if is_over or found[-1].command is not Command.STOP:
+                    removed.append(row.position)
+            if removed:
+                connection.execute(delete(COMMANDS).where(COMMANDS.c.position.in_(removed)))
         return found
 
     def backlog(self) -> Backlog:

@@ -34,7 +34,7 @@ from resolver.entrypoints.webhook.request_runner import RequestRunner
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import Trigger, TriggerKind
+from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.conversation.watch import STARTING_COMMANDS, request_of_late_command
 from resolver.storage.database import DatabaseError, first_line
 
@@ -158,7 +158,11 @@ class Worker:
     def _take_commands(self) -> None:
         for run in list(self._active_runs.values()):
             for command in self._queue.take_commands(run):
+                if self._runs.active_runs.has_received(command):
+                    continue  # a stop, which is returned until the run is over
                 was_sent = self._runs.active_runs.send(command)
+                if not was_sent and command.command is Command.STOP:
+                    continue  # the run finds it when it begins
                 label = f"{command.command.value} on {command.repository}#{command.number}"
                 state = "has reached the run" if was_sent else "came too late for the run"
                 logger.info("%s, from another process: it %s", label, state)
@@ -197,7 +201,7 @@ class Worker:
             if not self._executor.is_valid:
                 _wait_for_end()
         if is_over:
-            late = _persist(partial(self._queue.take_commands, request))
+            late = _persist(partial(self._queue.take_commands, request, is_over=True))
             self._continue_later(request, late)
 
     def _execute_until_stored(self, request: QueuedRequest) -> bool:
