@@ -386,7 +386,7 @@ def open_run_store(address: str | None, folder: Path, environment: Mapping[str, 
     address: a folder, or `s3://BUCKET/PREFIX`; None for `folder`. environment: has `VARIABLES`.
     Raises UsageError.
     """
-    if address and address.startswith("s3:"):
+    if address and (":/" in address or address.startswith("s3:")):
         return RunStore(_open_bucket(address, environment), address)
     folder = Path(address or folder).absolute()
     try:

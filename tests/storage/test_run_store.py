@@ -296,6 +296,6 @@ def test_a_start_checks_the_store(s3: S3Server, tmp_path: Path) -> None:
         gone = s3.environment | {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
         open_run_store("s3://runs", tmp_path, gone).check()
     (tmp_path / "file").write_text("")
-    for address in ("s3://", "s3://A b/c", str(tmp_path / "file")):
+    for address in ("s3://", "s3://A b/c", "ftp://x", str(tmp_path / "file")):
         with pytest.raises(UsageError):
             open_run_store(address, tmp_path, s3.environment)

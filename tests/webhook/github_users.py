@@ -18,14 +18,14 @@ SECRET = "webhook-canary-51c7e9d3f0a28b46"
 
 class GitHub:
     """tokens: the login of each token that is valid. levels: what mona may do in each repository.
-    challenge: that of the login in progress."""
+    challenge: that of the login in progress. seconds: the time."""
 
     def __init__(self) -> None:
         self.tokens = {"token-of-mona": "mona"}
         self.levels: dict[str, str] = {"octo/calc": "push", "octo/docs": "pull"}
         self.challenge = ""
         self.exchanged: list[dict[str, str]] = []
-        self.is_down = False
+        self.is_down, self.seconds = False, 0.0
         app = FastAPI()
         app.middleware("http")(self._refuse)
         app.post("/login/oauth/access_token")(self._exchange)
@@ -35,7 +35,7 @@ class GitHub:
         app.get("/repos/{owner}/{name}")(self._repository)
         self.users = GitHubUsers(
             "https://github.example", "https://api.github.example", lambda: "Iv1.client",
-            "client-secret", transport=httpx2.ASGITransport(app),
+            "client-secret", lambda: self.seconds, transport=httpx2.ASGITransport(app),
         )  # fmt: skip
 
     async def _refuse(self, request: Request, call_next: Any) -> Response:

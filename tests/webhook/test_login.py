@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 from itsdangerous import TimestampSigner
 from obstore.store import MemoryStore
 
-from resolver.entrypoints.webhook.login import SESSION_SECONDS, PageLogin
+from resolver.entrypoints.webhook.login import REPOSITORIES_SECONDS, SESSION_SECONDS, PageLogin
 from resolver.entrypoints.webhook.run_lists import RunLists, add_run_lists
 from resolver.entrypoints.webhook.run_pages import RunPages, add_run_pages
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
@@ -223,12 +223,16 @@ def test_a_form_of_another_site_sends_no_command(served: Served) -> None:
     assert served.sent == []
 
 
-def test_what_a_person_can_read_is_asked_each_time(served: Served) -> None:
+def test_what_a_person_can_read_is_asked_for_each_run_and_after_a_while_for_the_list(
+    served: Served,
+) -> None:
     log_in(served.client, served.github)
     assert "octo/calc" in served.get("/").text
     served.github.levels.clear()
-    assert "octo/calc" not in served.get("/").text
     assert served.get(f"/runs/{OWN}").status_code == 404
+    assert "octo/calc" in served.get("/").text
+    served.github.seconds += REPOSITORIES_SECONDS
+    assert "octo/calc" not in served.get("/").text
 
 
 def test_a_token_that_was_revoked_and_an_outage_open_nothing(served: Served) -> None:

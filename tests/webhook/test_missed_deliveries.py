@@ -65,6 +65,18 @@ def test_what_failed_is_taken_in_oldest_first_and_what_arrived_is_not(scenario: 
     assert scenario.look() == ["third"], "no further back than it must"
 
 
+def test_a_server_that_github_has_reached_once_looks_less_often(scenario: Scenario) -> None:
+    scenario.attempt("first", 0)
+    scenario.look()
+    assert not scenario.missed.is_reached
+    scenario.attempt("fine", 202)
+    scenario.look()
+    scenario.github.advance(timedelta(days=1).total_seconds())
+    scenario.attempt("failed", 503)
+    scenario.look()
+    assert scenario.missed.is_reached
+
+
 def test_what_github_no_longer_keeps_is_not_looked_for(scenario: Scenario) -> None:
     scenario.attempt("ancient", 0)
     scenario.github.advance(timedelta(days=4).total_seconds())

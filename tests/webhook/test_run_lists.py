@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
 from resolver.entrypoints.webhook.request_queue import (
     QueuedRequest,
@@ -20,7 +21,7 @@ from resolver.entrypoints.webhook.request_queue import (
 )
 from resolver.entrypoints.webhook.run_indexer import row_of_result, row_of_stage
 from resolver.entrypoints.webhook.run_lists import RUNS_PER_PAGE, RunLists, parse_filter
-from resolver.entrypoints.webhook.server import UNREACHABLE_SERVER, setup_page
+from resolver.entrypoints.webhook.server import UNREACHABLE_SERVER, setup_app, setup_page
 from resolver.github.comments.report import RunFailure
 from resolver.models.run import Publication, RunState
 from resolver.runs.stages import PublishedRun
@@ -186,3 +187,7 @@ def test_a_server_without_an_app_says_what_to_do(url: str | None) -> None:
     assert f"webhook_url={(url or UNREACHABLE_SERVER).replace('://', '%3A%2F%2F')}%2F" in text
     assert "export RESOLVER_APP_ID=" in text and "GITHUB_WEBHOOK_SECRET" in text
     assert ("set <code>RESOLVER_PUBLIC_URL</code>" in text) == (url is None)
+    client = TestClient(setup_app(page))
+    answers = {path: client.get(path) for path in ("/", "/webhook", "/healthz", "/readyz")}
+    assert [answer.status_code for answer in answers.values()] == [503, 503, 200, 503]
+    assert answers["/"].content == answers["/webhook"].content == page.body

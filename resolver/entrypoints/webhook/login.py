@@ -13,6 +13,7 @@ import hmac
 import logging
 import re
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -40,6 +41,10 @@ SESSION_SECONDS = 8 * 3600
 
 GITHUB_SECONDS = 10.0
 """Timeout in seconds of a question to GitHub."""
+
+REPOSITORIES_SECONDS = 300.0
+"""How long the answer about a person's repositories is used, in seconds: a browser loads the list
+of runs again and again. The page of a run asks each time."""
 
 MAX_REPOSITORY_PAGES = 20
 """Maximum number of pages, of 100 repositories each, that are read of an installation."""
@@ -69,8 +74,8 @@ class GitHubUsers:
     """Asks GitHub about people who log in. Methods raise ForgeError if GitHub does not answer, and
     LoginNeeded if it does not accept the token.
 
-    client_id: returns the App's client id; may raise ForgeError. client_options: of the HTTP
-    client, see `httpx2.AsyncClient`.
+    client_id: returns the App's client id; may raise ForgeError. clock: seconds of any beginning.
+    client_options: of the HTTP client, see `httpx2.AsyncClient`.
     """
 
     def __init__(
@@ -79,11 +84,13 @@ class GitHubUsers:
         api_url: str,
         client_id: Callable[[], str],
         client_secret: str,
+        clock: Callable[[], float] = time.monotonic,
         **client_options: Any,
     ) -> None:
         self._server, self._api = server_url.rstrip("/"), api_url.rstrip("/")
         self._client_id, self._client_secret = client_id, client_secret
-        self._options = client_options
+        self._options, self._clock = client_options, clock
+        self._repositories: dict[str, tuple[float, frozenset[str]]] = {}
         self._client: Any = None
 
     async def client(self) -> Any:
@@ -112,7 +119,16 @@ class GitHubUsers:
 
     async def repositories(self, person: Person) -> frozenset[str]:
         """Return the repositories, in lower case, that the App is installed on and that the person
-        can read explicitly."""
+        can read explicitly, as GitHub said in the last minutes."""
+        now = self._clock()
+        known = {token: found for token, found in self._repositories.items() if found[0] > now}
+        if person.token not in known:
+            found = await self._read_repositories(person)
+            known[person.token] = now + REPOSITORIES_SECONDS, found
+        self._repositories = known
+        return known[person.token][1]
+
+    async def _read_repositories(self, person: Person) -> frozenset[str]:
         answer = await self._get(person.token, "user/installations?per_page=100")
         names: set[str] = set()
         for installation in answer.get("installations", ()):

@@ -25,8 +25,8 @@ POLL_SECONDS = 300.0
 """Interval between two polls in seconds."""
 
 UNREACHABLE_POLL_SECONDS = 10.0
-"""The same for a server without a public URL: GitHub may not reach it, and all deliveries fail.
-GitHub allows an App some thousand requests an hour."""
+"""The same for a server that GitHub has never reached, so that all deliveries may fail. GitHub
+allows an App some thousand requests an hour."""
 
 MAX_AGE = timedelta(days=3)
 """Time for which GitHub keeps deliveries."""
@@ -44,6 +44,7 @@ class MissedDeliveries:
     app: returns the access to the App whose webhook delivers to this server; may raise ForgeError.
     handle_delivery: processes a delivery, as the webhook does. Several processes may poll, because
     a delivery is stored once.
+    is_reached: True if GitHub is known to reach the server.
     """
 
     def __init__(
@@ -51,12 +52,14 @@ class MissedDeliveries:
         app: Callable[[], AppAccess],
         handle_delivery: HandleDelivery,
         now: Clock = utc_now,
+        is_reached: bool = False,
     ) -> None:
+        self.is_reached = is_reached
         self._app, self._handle_delivery, self._now = app, handle_delivery, now
         self._processed_until = now() - MAX_AGE
 
-    def poll_forever(self, interval: float) -> None:
-        """Poll at intervals in seconds. An error of GitHub or of the database is logged once."""
+    def poll_forever(self) -> None:
+        """Poll at intervals. An error of GitHub or of the database is logged once."""
         last_error = None
         while True:
             try:
@@ -68,7 +71,7 @@ class MissedDeliveries:
                         "missed deliveries could not be read from GitHub: %s", error.what
                     )
                 last_error = error.what
-            time.sleep(interval)
+            time.sleep(POLL_SECONDS if self.is_reached else UNREACHABLE_POLL_SECONDS)
 
     def poll(self) -> None:
         """Process the missed deliveries.
@@ -81,6 +84,7 @@ class MissedDeliveries:
         if len(attempts) >= MAX_PAGES * PAGE_SIZE:
             logger.warning("deliveries before %s are not checked", attempts[-1].delivered_at)
         received = {attempt.guid for attempt in attempts if attempt.is_received}
+        self.is_reached = self.is_reached or bool(received)
         missed = {attempt.guid: attempt for attempt in attempts if attempt.guid not in received}
         # oldest first, the order in which they would have arrived
         for attempt in sorted(missed.values(), key=lambda attempt: attempt.delivered_at):

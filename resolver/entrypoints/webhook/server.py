@@ -21,13 +21,9 @@ from resolver.entrypoints.http_server import (
     log_to_stderr,
     server_settings,
 )
-from resolver.entrypoints.webhook.health import check_readiness
+from resolver.entrypoints.webhook.health import add_health, check_readiness
 from resolver.entrypoints.webhook.login import PageLogin, open_users
-from resolver.entrypoints.webhook.missed_deliveries import (
-    POLL_SECONDS,
-    UNREACHABLE_POLL_SECONDS,
-    MissedDeliveries,
-)
+from resolver.entrypoints.webhook.missed_deliveries import MissedDeliveries
 from resolver.entrypoints.webhook.page_responses import page_headers
 from resolver.entrypoints.webhook.process import ProcessOptions, ServerProcess
 from resolver.entrypoints.webhook.request_queue import RequestState
@@ -35,7 +31,7 @@ from resolver.entrypoints.webhook.run_lists import RunLists, add_run_lists
 from resolver.entrypoints.webhook.run_pages import RunPages, add_run_pages
 from resolver.entrypoints.webhook.webhook import HandleDelivery, create_webhook_app
 from resolver.entrypoints.webhook.worker import RequestIntake
-from resolver.errors import UsageError
+from resolver.errors import ResolverError, UsageError
 from resolver.events.stream import utc_now
 from resolver.github.events.app_manifest import registration_form_url
 from resolver.github.events.dispatches import DispatchSource
@@ -87,9 +83,9 @@ def serve_webhook(
     process.start()
     if process.settings.has_app:
         app_of = partial(process.machine.tokens.app, process.settings)
-        missed = MissedDeliveries(app_of, handle_delivery)
-        interval = POLL_SECONDS if server.public_url else UNREACHABLE_POLL_SECONDS
-        process.threads.start("missed-deliveries", partial(missed.poll_forever, interval))
+        is_reached = server.public_url is not None
+        missed = MissedDeliveries(app_of, handle_delivery, is_reached=is_reached)
+        process.threads.start("missed-deliveries", missed.poll_forever)
     app = _open_app(secret, handle_delivery, process)
     process.preload()
     logger.info("listening on http://%s/webhook", address_of(listening))
@@ -117,13 +113,25 @@ def _open_app(secret: str, handle_delivery: HandleDelivery, process: ServerProce
 def _serve_setup_page(
     settings: Settings, server: ServerVariables, listening: socket.socket
 ) -> None:
-    """Answer every request with the steps to a GitHub App, until a signal arrives."""
+    """Answer requests with the steps to a GitHub App, until a signal arrives."""
     log_to_stderr(Redactor(settings.secrets))
     logger.warning(
         "this server has no GitHub App yet; http://%s/ says what to do", address_of(listening)
     )
-    page = setup_page(settings.github_server_url, server.public_url)
-    uvicorn.Server(server_settings(page, MAX_CONNECTIONS)).run(sockets=[listening])
+    app = setup_app(setup_page(settings.github_server_url, server.public_url))
+    uvicorn.Server(server_settings(app, MAX_CONNECTIONS)).run(sockets=[listening])
+
+
+def setup_app(page: HTMLResponse) -> FastAPI:
+    """Return the application of a server without a GitHub App: alive, not ready, and one page."""
+
+    def check() -> None:
+        raise ResolverError("this server has no GitHub App yet")
+
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
+    add_health(app, check)
+    app.mount("/", page)
+    return app
 
 
 def setup_page(github: str, public_url: str | None) -> HTMLResponse:
