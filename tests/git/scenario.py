@@ -6,17 +6,21 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from resolver.git.git import Credential
 from resolver.git.push import Identity, write_branch, write_commit
 from resolver.git.workspace import DIFF_LIMIT, Workspace
 from resolver.models.run import Patch
 from resolver.sandbox.change import checkout, export_change
+from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.templates import Templates
+from tests.parts.wsgi import serve
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 US = Identity("resolver[bot]", "1+resolver[bot]@users.noreply.github.com")
@@ -174,6 +178,9 @@ def enter_sandbox(workspace: Workspace, place: Path) -> tuple[Path, Path]:
     return root, scratch
 
 
+TOKEN = "ghs_" + "cAnArY01" * 5
+
+
 class Counted:
     """A git server that counts the bytes of its answers."""
 
@@ -189,3 +196,26 @@ class Counted:
                 yield chunk
         finally:
             getattr(answer, "close", lambda: None)()
+
+
+@dataclass(frozen=True)
+class Served:
+    """A bare repository over HTTP. credential: of the only one who may push to it."""
+
+    bare: Path
+    server: Counted
+    url: str
+    credential: Credential
+
+
+@contextmanager
+def serve_clone(
+    source: Path, place: Path, readers: Collection[str] | None = ()
+) -> Iterator[Served]:
+    """Serve a bare clone of `source`. readers: tokens that may read it; None: everybody may."""
+    bare = place / "served/ann/project.git"
+    plain_git(place, "clone", "-q", "--bare", str(source), str(bare))
+    server = Counted(git_http_app(place / "served", token_gate([TOKEN], readers)))
+    with serve(server) as address:
+        url = f"{address.url}/ann/project.git"
+        yield Served(bare, server, url, Credential(address.url, TOKEN))

@@ -16,7 +16,7 @@ import pytest
 
 from resolver.errors import PolicyViolation, WorkspaceError
 from resolver.git.clone import BASE_REF
-from resolver.git.git import Credential, GitResult, HostGit, git_failure
+from resolver.git.git import GitResult, HostGit, git_failure
 from resolver.git.tree import read_patch, read_tree
 from resolver.git.workspace import Workspace
 from resolver.runtime.disk import remove_tree
@@ -32,9 +32,9 @@ from tests.git.scenario import (
     make_repository,
     open_scenario,
     plain_git,
+    serve_clone,
     write,
 )
-from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.hostile_repositories import (
     write_huge_file,
     write_nested_trees,
@@ -43,7 +43,6 @@ from tests.parts.hostile_repositories import (
 )
 from tests.parts.nested_folders import NAME, make_nested_folders
 from tests.parts.templates import Templates
-from tests.parts.wsgi import serve
 
 
 def build_scenario(place: Path) -> Scenario:
@@ -422,16 +421,9 @@ def test_the_list_of_ten_billion_files_is_cut_off(bomb: Path) -> None:
 
 def clone_over_http(place: Path, write_content: Callable[[Path], None]) -> Workspace:
     """Clone a repository with this content from a server."""
-    bare = place / "served/ann/project.git"
-    plain_git(place, "clone", "-q", "--bare", str(make_repository(place / "a")), str(bare))
-    write_content(bare)
-    with serve(git_http_app(place / "served", token_gate(["ghs_1"], []))) as address:
-        return Workspace.clone(
-            f"{address.url}/ann/project.git",
-            place / "clone",
-            depth=50,
-            credential=Credential(address.url, "ghs_1"),
-        )
+    with serve_clone(make_repository(place / "a"), place) as served:
+        write_content(served.bare)
+        return Workspace.clone(served.url, place / "clone", depth=50, credential=served.credential)
 
 
 @pytest.mark.attack

@@ -15,18 +15,17 @@ from resolver.git.clone import repository_identity
 from resolver.git.git import Credential
 from resolver.git.workspace import Workspace
 from tests.git.scenario import (
+    TOKEN,
     commit_all,
     enter_sandbox,
     link,
     make_repository,
     open_scenario,
     plain_git,
+    serve_clone,
     write,
 )
-from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.wsgi import serve
-
-TOKEN = "ghs_" + "cAnArY01" * 5
 
 
 @pytest.fixture
@@ -43,11 +42,8 @@ def source(tmp_path: Path) -> Path:
 @pytest.fixture
 def server(tmp_path: Path, source: Path) -> Iterator[str]:
     """Serve the source as a private repository over HTTP; gives its URL."""
-    bare = tmp_path / "served/ann/project.git"
-    bare.parent.mkdir(parents=True)
-    plain_git(tmp_path, "clone", "-q", "--bare", str(source), str(bare))
-    with serve(git_http_app(tmp_path / "served", token_gate([TOKEN], []))) as address:
-        yield f"{address.url}/ann/project.git"
+    with serve_clone(source, tmp_path) as served:
+        yield served.url
 
 
 def _credential(url: str, token: str = TOKEN) -> Credential:

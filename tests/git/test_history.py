@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,7 @@ from resolver.git.merge import MergeResult, is_ancestor, merge
 from resolver.git.push import fetch_tip
 from resolver.git.workspace import Workspace, workspace_at_branch, workspace_at_pull_request
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
-from tests.git.scenario import Counted, enter_sandbox, plain_git
-from tests.parts.git_http import git_http_app, token_gate
-from tests.parts.wsgi import serve
+from tests.git.scenario import Served, enter_sandbox, plain_git, serve_clone
 
 STEPS = 40
 """First-parent commits of `main`; every one but the first merges a branch of two commits."""
@@ -24,23 +21,17 @@ AGE = 15
 """How many of them back each branch begins: ten levels of the graph reach further than that."""
 
 
-@dataclass(frozen=True)
-class Served:
-    """A repository in a folder, and its address."""
-
-    path: Path
-    url: str
-
-
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
-    path = tmp_path / "served/ann/project.git"
-    path.mkdir(parents=True)
-    plain_git(path, "init", "-q", "--bare")
-    plain_git(path, "fast-import", "--quiet", stdin=_stream())
-    root = tmp_path / "served"
-    with serve(git_http_app(root, token_gate([""]))) as address:
-        yield Served(path, f"{address.url}/ann/project.git")
+    with serve_clone(_import(tmp_path, _stream()), tmp_path, readers=None) as served:
+        yield served
+
+
+def _import(place: Path, stream: bytes) -> Path:
+    path = place / "history.git"
+    plain_git(place, "init", "-q", "--bare", path.name)
+    plain_git(path, "fast-import", "--quiet", stdin=stream)
+    return path
 
 
 def _history_of_a_project() -> bytes:
@@ -63,22 +54,17 @@ def _history_of_a_project() -> bytes:
 
 def test_a_run_fetches_at_most_twice_the_bytes_of_the_newest_commit(tmp_path: Path) -> None:
     """On a repository with a history, of which a clone would fetch all."""
-    path = tmp_path / "served/ann/project.git"
-    path.mkdir(parents=True)
-    plain_git(path, "init", "-q", "--bare")
-    plain_git(path, "fast-import", "--quiet", stdin=_history_of_a_project())
+    path = _import(tmp_path, _history_of_a_project())
     plain_git(path, "repack", "-q", "-a", "-d", "-f")
-    counted = Counted(git_http_app(tmp_path / "served", token_gate([""])))
     sent = []
-    with serve(counted) as address:
-        url = f"{address.url}/ann/project.git"
+    with serve_clone(path, tmp_path, readers=None) as served:
         for depth in (1, HISTORY_LEVELS, 0):
-            counted.sent = 0
+            served.server.sent = 0
             if depth == 1:
-                plain_git(tmp_path, "clone", "-q", "--bare", "--depth=1", url, "newest")
+                plain_git(tmp_path, "clone", "-q", "--bare", "--depth=1", served.url, "newest")
             else:
-                Workspace.clone(url, tmp_path / f"clone{depth}", depth=depth)
-            sent.append(counted.sent)
+                Workspace.clone(served.url, tmp_path / f"clone{depth}", depth=depth)
+            sent.append(served.server.sent)
     newest, run, everything = sent
     assert newest < run <= 2 * newest and run < everything, sent
 
@@ -129,7 +115,7 @@ def test_history_has_so_many_levels(served: Served, tmp_path: Path) -> None:
     workspace = Workspace.clone(served.url, tmp_path / "clone", depth=5)
     root, _ = enter_sandbox(workspace, tmp_path)
     assert _chain(root) == [f"Merge branch {n}" for n in range(STEPS - 1, STEPS - 6, -1)]
-    plain_git(tmp_path, "clone", "-q", "--bare", "--depth=5", f"file://{served.path}", "levels")
+    plain_git(tmp_path, "clone", "-q", "--bare", "--depth=5", f"file://{served.bare}", "levels")
     assert _count(root) == _count(tmp_path / "levels")
     assert "branch" in plain_git(root, "log", "-p", "-m", "--all")
     blamed = plain_git(root, "blame", "-s", "common.txt").splitlines()
@@ -139,11 +125,11 @@ def test_history_has_so_many_levels(served: Served, tmp_path: Path) -> None:
 
 
 def test_two_branches_of_one_clone_keep_their_histories(served: Served, tmp_path: Path) -> None:
-    old = plain_git(served.path, "rev-parse", "main~5")
-    tree = plain_git(served.path, "rev-parse", f"{old}^{{tree}}")
-    tip = plain_git(served.path, "commit-tree", tree, "-p", old, "-m", "side")
-    plain_git(served.path, "update-ref", "refs/heads/side", tip)
-    plain_git(served.path, "update-ref", "refs/pull/7/head", tip)
+    old = plain_git(served.bare, "rev-parse", "main~5")
+    tree = plain_git(served.bare, "rev-parse", f"{old}^{{tree}}")
+    tip = plain_git(served.bare, "commit-tree", tree, "-p", old, "-m", "side")
+    plain_git(served.bare, "update-ref", "refs/heads/side", tip)
+    plain_git(served.bare, "update-ref", "refs/pull/7/head", tip)
     first = Workspace.clone(served.url, tmp_path / "clone", depth=10)
     pull = OpenPullRequest(number=7, title="Side", branch="side", head=tip, base_branch="main")
     for moved in (
@@ -160,12 +146,12 @@ def test_two_branches_of_one_clone_keep_their_histories(served: Served, tmp_path
 
 
 def test_a_pull_request_is_fetched_with_its_own_commits(served: Served, tmp_path: Path) -> None:
-    start = plain_git(served.path, "rev-parse", "main~35")
+    start = plain_git(served.bare, "rev-parse", "main~35")
     tip = start
     for number in range(12):
-        tree = plain_git(served.path, "rev-parse", f"main~{number}^{{tree}}")
-        tip = plain_git(served.path, "commit-tree", tree, "-p", tip, "-m", f"work {number}")
-    plain_git(served.path, "update-ref", "refs/pull/7/head", tip)
+        tree = plain_git(served.bare, "rev-parse", f"main~{number}^{{tree}}")
+        tip = plain_git(served.bare, "commit-tree", tree, "-p", tip, "-m", f"work {number}")
+    plain_git(served.bare, "update-ref", "refs/pull/7/head", tip)
     pull = PullRequestContext(number=7, head=tip, base_branch="main")
     workspace = Workspace.clone_pull_request(served.url, tmp_path / "clone", pull, depth=3)
     assert workspace.pull is not None
@@ -184,11 +170,11 @@ def _branch_of(served: Served, start: str, files: dict[str, str], *merged: str) 
     who = "committer Ann <ann@example.com> 1800000000 +0000\n"
     head = f"commit refs/scratch\nmark :1\n{who}data 4\nwork\n"
     stream = "".join([head, *links, *data, "\nget-mark :1\n"]).encode()
-    return plain_git(served.path, "fast-import", "--quiet", "--force", stdin=stream)
+    return plain_git(served.bare, "fast-import", "--quiet", "--force", stdin=stream)
 
 
 def _clone_for_merge(served: Served, folder: Path, head: str) -> tuple[Workspace, MergeResult]:
-    plain_git(served.path, "update-ref", "refs/pull/7/head", head)
+    plain_git(served.bare, "update-ref", "refs/pull/7/head", head)
     pull = PullRequestContext(number=7, head=head, base_branch="main")
     clone = Workspace.clone_pull_request(served.url, folder, pull, depth=3, for_merge=True)
     assert clone.pull is not None
@@ -197,26 +183,26 @@ def _clone_for_merge(served: Served, folder: Path, head: str) -> tuple[Workspace
 
 
 def test_an_update_brings_all_history_since_the_merge_base(served: Served, tmp_path: Path) -> None:
-    start, main = plain_git(served.path, "rev-parse", "main~28", "main").split()
+    start, main = plain_git(served.bare, "rev-parse", "main~28", "main").split()
     head = _branch_of(served, start, {"start.txt": "mine\n", "common.txt": "mine\n"})
     workspace, merged = _clone_for_merge(served, tmp_path / "clone", head)
-    assert merged == merge(HostGit(git_dir=served.path), head, main)
+    assert merged == merge(HostGit(git_dir=served.bare), head, main)
     assert merged.conflicts == (b"common.txt",)
-    behind = plain_git(served.path, "rev-list", f"{start}..main").split()
+    behind = plain_git(served.bare, "rev-list", f"{start}..main").split()
     assert set(behind) <= set(workspace.git.text("rev-list", main).split())
 
 
 def test_branches_that_were_merged_into_each_other_are_updated_with_all_their_history(
     served: Served, tmp_path: Path
 ) -> None:
-    start, tip = plain_git(served.path, "rev-parse", "main~5", "main").split()
+    start, tip = plain_git(served.bare, "rev-parse", "main~5", "main").split()
     ours = _branch_of(served, start, {"common.txt": "ours\n"})
     theirs = _branch_of(served, tip, {"common.txt": "theirs\n"})
     head = _branch_of(served, ours, {"common.txt": "both\n", "a.txt": "1\n"}, theirs)
     main = _branch_of(served, theirs, {"common.txt": "both, too\n", "b.txt": "1\n"}, ours)
-    plain_git(served.path, "update-ref", "refs/heads/main", main)
+    plain_git(served.bare, "update-ref", "refs/heads/main", main)
     workspace, merged = _clone_for_merge(served, tmp_path / "clone", head)
-    assert merged == merge(HostGit(git_dir=served.path), head, main)
+    assert merged == merge(HostGit(git_dir=served.bare), head, main)
     assert len(workspace.git.text("merge-base", "--all", head, main).split()) == 2
 
 
@@ -224,12 +210,12 @@ def test_a_base_that_advanced_is_fetched_with_the_history_between(
     served: Served, tmp_path: Path
 ) -> None:
     workspace = Workspace.clone(served.url, tmp_path / "clone", depth=10)
-    tree = plain_git(served.path, "rev-parse", "main^{tree}")
-    side = plain_git(served.path, "commit-tree", tree, "-p", "main~30", "-m", "side")
+    tree = plain_git(served.bare, "rev-parse", "main^{tree}")
+    side = plain_git(served.bare, "commit-tree", tree, "-p", "main~30", "-m", "side")
     tip = plain_git(
-        served.path, "commit-tree", tree, "-p", "main", "-p", side, "-m", "Merge an old branch"
+        served.bare, "commit-tree", tree, "-p", "main", "-p", side, "-m", "Merge an old branch"
     )
-    plain_git(served.path, "update-ref", "refs/heads/main", tip)
+    plain_git(served.bare, "update-ref", "refs/heads/main", tip)
     assert fetch_tip(workspace.git, served.url, "main", None) == tip
     assert is_ancestor(workspace.git, workspace.base, tip)
     _is_whole(workspace.folder)

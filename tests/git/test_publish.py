@@ -6,23 +6,20 @@ from pathlib import Path
 import pytest
 
 from resolver.errors import BranchTaken, WorkspaceError
-from resolver.git.git import Credential
 from resolver.git.push import Identity, list_branches, push_commit
 from tests.git.scenario import (
     AT,
     US,
     Scenario,
+    Served,
     copy_scenario,
     make_repository,
     open_scenario,
     plain_git,
+    serve_clone,
     write,
 )
-from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.templates import Templates
-from tests.parts.wsgi import serve
-
-TOKEN = "ghs_" + "cAnArY01" * 5
 
 
 def build_scenario(place: Path) -> Scenario:
@@ -37,29 +34,17 @@ def scenario(templates: Templates, tmp_path: Path) -> Scenario:
 
 
 @pytest.fixture
-def remote(tmp_path: Path, scenario: Scenario) -> Path:
-    bare = tmp_path / "served/ann/project.git"
-    bare.parent.mkdir(parents=True)
-    plain_git(tmp_path, "clone", "-q", "--bare", str(scenario.source), str(bare))
-    return bare
-
-
-@pytest.fixture
-def url(tmp_path: Path, remote: Path) -> Iterator[str]:
-    with serve(git_http_app(tmp_path / "served", token_gate([TOKEN]))) as address:
-        yield f"{address.url}/ann/project.git"
-
-
-def _credential(url: str, token: str = TOKEN) -> Credential:
-    return Credential(url.partition("/ann/")[0], token)
+def served(tmp_path: Path, scenario: Scenario) -> Iterator[Served]:
+    with serve_clone(scenario.source, tmp_path) as served:
+        yield served
 
 
 def _commit(scenario: Scenario, message: str = "Change") -> str:
     return scenario.commit(scenario.export(), message)
 
 
-def _push(scenario: Scenario, commit: str, branch: str, url: str) -> None:
-    push_commit(scenario.workspace.git, commit, branch, url, _credential(url))
+def _push(scenario: Scenario, commit: str, branch: str, served: Served) -> None:
+    push_commit(scenario.workspace.git, commit, branch, served.url, served.credential)
 
 
 def test_the_commit_is_on_the_base_and_names_the_requester(scenario: Scenario) -> None:
@@ -87,50 +72,43 @@ def test_any_message_and_any_name_make_a_valid_commit(scenario: Scenario) -> Non
     assert plain_git(scenario.source, "fsck", "--strict") == ""
 
 
-def test_a_branch_is_pushed_and_nothing_else(scenario: Scenario, remote: Path, url: str) -> None:
-    before = plain_git(remote, "for-each-ref")
+def test_a_branch_is_pushed_and_nothing_else(scenario: Scenario, served: Served) -> None:
+    before = plain_git(served.bare, "for-each-ref")
     commit = _commit(scenario)
-    _push(scenario, commit, "agent/fix", url)
-    after = plain_git(remote, "for-each-ref").replace(before, "").split()
+    _push(scenario, commit, "agent/fix", served)
+    after = plain_git(served.bare, "for-each-ref").replace(before, "").split()
     assert after == [commit, "commit", "refs/heads/agent/fix"]
-    assert plain_git(remote, "fsck", "--strict") == ""
+    assert plain_git(served.bare, "fsck", "--strict") == ""
 
 
-@pytest.mark.parametrize("existing", ["other", "base", "child"])
-def test_a_branch_with_something_else_is_not_moved(
-    scenario: Scenario, remote: Path, url: str, existing: str
-) -> None:
-    base, commit = scenario.workspace.base, _commit(scenario)
-    tree = plain_git(remote, "rev-parse", f"{base}^{{tree}}")
-    match existing:
-        case "other":
-            existing_commit = plain_git(remote, "commit-tree", tree, "-m", "a person's")
-        case "base":
-            existing_commit = base
-        case _:
-            _push(scenario, commit, "agent/other", url)
-            existing_commit = plain_git(remote, "commit-tree", tree, "-p", commit, "-m", "on top")
-    plain_git(remote, "update-ref", "refs/heads/agent/fix", existing_commit)
-    with pytest.raises(BranchTaken, match="agent/fix"):
-        _push(scenario, commit, "agent/fix", url)
-    assert plain_git(remote, "rev-parse", "agent/fix") == existing_commit
-
-
-def test_only_a_valid_branch_of_resolver_is_written(
-    scenario: Scenario, remote: Path, url: str
-) -> None:
+def test_a_branch_with_something_else_is_not_moved(scenario: Scenario, served: Served) -> None:
     commit = _commit(scenario)
-    before = plain_git(remote, "for-each-ref"), plain_git(scenario.source, "for-each-ref")
+    _push(scenario, commit, "agent/other", served)
+    tree = plain_git(served.bare, "rev-parse", f"{commit}^{{tree}}")
+    on_top = plain_git(served.bare, "commit-tree", tree, "-p", commit, "-m", "on top")
+    for existing in (scenario.workspace.base, on_top):
+        plain_git(served.bare, "update-ref", "refs/heads/agent/fix", existing)
+        with pytest.raises(BranchTaken, match="agent/fix"):
+            _push(scenario, commit, "agent/fix", served)
+        assert plain_git(served.bare, "rev-parse", "agent/fix") == existing
+
+
+def test_only_a_valid_branch_of_resolver_is_written(scenario: Scenario, served: Served) -> None:
+    commit = _commit(scenario)
+    before = plain_git(served.bare, "for-each-ref"), plain_git(scenario.source, "for-each-ref")
     for branch in (
         "main", "agent", "agent/", "refs/heads/agent/x", "agent/../main", "agent/x.lock",
         "agent/a b", "agent/x:main", "agent/x\nmain", "+agent/x", "-agent/x", "agent/@{-1}",
         "agent/*", "Agent/x",
     ):  # fmt: skip
         with pytest.raises(WorkspaceError):
-            _push(scenario, commit, branch, url)
+            _push(scenario, commit, branch, served)
         with pytest.raises(WorkspaceError):
             scenario.write_branch(branch, commit)
-    assert before == (plain_git(remote, "for-each-ref"), plain_git(scenario.source, "for-each-ref"))
+    assert before == (
+        plain_git(served.bare, "for-each-ref"),
+        plain_git(scenario.source, "for-each-ref"),
+    )
 
 
 def test_a_local_repository_gets_one_branch_and_is_otherwise_unchanged(scenario: Scenario) -> None:

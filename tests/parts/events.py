@@ -6,19 +6,14 @@ from typing import Any
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.documents import stamp
 from tests.parts.github_server.state import Comment, Issue, Review, ReviewComment
-from tests.parts.published import WEBHOOK_EXAMPLES, _examples, require
+from tests.parts.published import webhook_examples
 
 Payload = dict[str, Any]
 
 
-def published() -> dict[str, list[Payload]]:
-    """All examples, by event."""
-    return _examples(require(WEBHOOK_EXAMPLES))
-
-
 def example(name: str, action: str | None = None, number: int = 0) -> Payload:
     """A copy of the example of this event and action."""
-    fitting = [e for e in published()[name] if e.get("action") == action]
+    fitting = [e for e in webhook_examples()[name] if e.get("action") == action]
     return copy.deepcopy(fitting[number])
 
 

@@ -1,105 +1,61 @@
-"""Content of bare repositories that is small on the server and large for those who read them.
-
-Their objects are written as one pack, https://git-scm.com/docs/gitformat-pack, because git itself
-takes minutes to make some of them, or fails.
-"""
+"""Content of bare repositories that is small on the server and large for those who read them."""
 
 import hashlib
-import struct
-import zlib
+import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.git.scenario import plain_git
 
-_CHUNK = 1 << 20
-_PACK_TYPES = {"commit": 1, "tree": 2, "blob": 3}
+
+def _tree(*entries: tuple[str, str, str]) -> tuple[str, str]:
+    """Return a tree of entries with mode, name and id, as `git mktree` reads it, and its id."""
+    lines = [
+        f"{mode} {'tree' if mode == '40000' else 'blob'} {id}\t{name}" for mode, name, id in entries
+    ]
+    raw = b"".join(f"{mode} {name}\0".encode() + bytes.fromhex(id) for mode, name, id in entries)
+    return "\n".join(lines) + "\n", hashlib.sha1(b"tree %d\0" % len(raw) + raw).hexdigest()
 
 
-class PackWriter:
-    """Collects objects and writes them into a new bare repository."""
-
-    def __init__(self) -> None:
-        self._entries: dict[bytes, bytes] = {}
-
-    def add(self, kind: str, content: bytes) -> bytes:
-        """Add an object and return its id as bytes."""
-        header = f"{kind} {len(content)}\0".encode()
-        identity = hashlib.sha1(header + content, usedforsecurity=False).digest()
-        if identity not in self._entries:
-            head = _entry_head(_PACK_TYPES[kind], len(content))
-            self._entries[identity] = head + zlib.compress(content)
-        return identity
-
-    def add_zeros(self, size: int) -> bytes:
-        """Add a file of zeros, which need not fit into memory, and return its id as bytes."""
-        digest = hashlib.sha1(f"blob {size}\0".encode(), usedforsecurity=False)
-        compressor = zlib.compressobj()
-        parts = [_entry_head(_PACK_TYPES["blob"], size)]
-        for start in range(0, size, _CHUNK):
-            chunk = bytes(min(_CHUNK, size - start))
-            digest.update(chunk)
-            parts.append(compressor.compress(chunk))
-        self._entries[digest.digest()] = b"".join([*parts, compressor.flush()])
-        return digest.digest()
-
-    def add_tree(self, *entries: tuple[str, str, bytes]) -> bytes:
-        """Add a tree of entries with mode, name and id, which are in git's order."""
-        return self.add(
-            "tree", b"".join(f"{mode} {name}\0".encode() + id for mode, name, id in entries)
-        )
-
-    def add_commits(self, tree: bytes) -> bytes:
-        """Add two commits of the tree and return the newer one, whose difference is empty."""
-        person = "Ann <ann@example.com> 1700000000 +0000"
-        head = f"tree {tree.hex()}\n"
-        tail = f"author {person}\ncommitter {person}\n\nstart\n"
-        parent = self.add("commit", f"{head}{tail}".encode())
-        return self.add("commit", f"{head}parent {parent.hex()}\n{tail}".encode())
-
-    def write(self, folder: Path, commit: bytes) -> None:
-        """Write the objects to a bare repository, and make the commit its branch `main`."""
-        body = (
-            b"PACK" + struct.pack(">II", 2, len(self._entries)) + b"".join(self._entries.values())
-        )
-        pack = body + hashlib.sha1(body, usedforsecurity=False).digest()
-        plain_git(folder, "index-pack", "--stdin", stdin=pack)
-        plain_git(folder, "update-ref", "refs/heads/main", commit.hex())
+def _commit(folder: Path, tree: str) -> None:
+    """Make the newest of two commits of the tree the branch `main`: its difference is empty."""
+    parent = plain_git(folder, "commit-tree", tree, "-m", "start")
+    commit = plain_git(folder, "commit-tree", tree, "-p", parent, "-m", "start")
+    plain_git(folder, "update-ref", "refs/heads/main", commit)
 
 
-def _entry_head(kind: int, size: int) -> bytes:
-    head = bytearray([(kind << 4) | (size & 0x0F)])
-    size >>= 4
-    while size:
-        head[-1] |= 0x80
-        head.append(size & 0x7F)
-        size >>= 7
-    return bytes(head)
+def _write_levels(folder: Path, levels: int, names: Sequence[str]) -> None:
+    """Give `main` a tree in which every folder has these names, each of them with the same."""
+    id, mode = plain_git(folder, "hash-object", "-w", "--stdin", stdin=b"x\n"), "100644"
+    trees = []
+    for _ in range(levels):
+        text, id = _tree(*((mode, name, id) for name in names))
+        trees.append(text)
+        mode = "40000"
+    # One process writes all of them, also those that are nested deeper than git itself can add.
+    plain_git(folder, "mktree", "--batch", "--missing", stdin="\n".join(trees).encode())
+    _commit(folder, id)
 
 
 def write_tree_bomb(folder: Path, levels: int = 10, width: int = 10) -> None:
     """Give `main` a tree of `levels + 1` objects that has `width ** levels` files."""
-    pack = PackWriter()
-    entry, mode = pack.add("blob", b"x\n"), "100644"
-    for _ in range(levels):
-        entry = pack.add_tree(*((mode, f"d{n:03}", entry) for n in range(width)))
-        mode = "40000"
-    pack.write(folder, pack.add_commits(entry))
+    _write_levels(folder, levels, [f"d{n:03}" for n in range(width)])
 
 
 def write_nested_trees(folder: Path, levels: int) -> None:
     """Give `main` one file in `levels` folders within one another."""
-    pack = PackWriter()
-    entry, mode = pack.add("blob", b"x\n"), "100644"
-    for _ in range(levels):
-        entry, mode = pack.add_tree((mode, "d", entry)), "40000"
-    pack.write(folder, pack.add_commits(entry))
+    _write_levels(folder, levels, ["d"])
 
 
 def write_huge_file(folder: Path, size: int) -> None:
     """Give `main` one file of zeros, which compress to a thousandth."""
-    pack = PackWriter()
-    blob = pack.add_zeros(size)
-    pack.write(folder, pack.add_commits(pack.add_tree(("100644", "zeros", blob))))
+    zeros = folder / "zeros"
+    zeros.touch()
+    os.truncate(zeros, size)
+    blob = plain_git(folder, "hash-object", "-w", "--no-filters", str(zeros.absolute()))
+    zeros.unlink()
+    text, _ = _tree(("100644", "zeros", blob))
+    _commit(folder, plain_git(folder, "mktree", stdin=text.encode()))
 
 
 def write_refs(folder: Path, count: int) -> None:

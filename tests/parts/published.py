@@ -22,8 +22,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.parts.missing import skip_without
 
 
@@ -159,11 +157,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 @cache
-def _examples(path: Path) -> dict[str, list[dict[str, Any]]]:
-    return {event["name"]: event["examples"] for event in json.loads(path.read_bytes())}
-
-
-@pytest.fixture(scope="session")
 def webhook_examples() -> Mapping[str, list[dict[str, Any]]]:
     """Real payloads, by event name (`issue_comment`, `issues`, ...)."""
-    return _examples(require(WEBHOOK_EXAMPLES))
+    events = json.loads(require(WEBHOOK_EXAMPLES).read_bytes())
+    return {event["name"]: event["examples"] for event in events}

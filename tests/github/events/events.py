@@ -6,9 +6,9 @@ from resolver.github.events.parse import parse_github_event
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Trigger
-from tests.parts.events import Payload, example, published
+from tests.parts.events import Payload, example
 
-__all__ = ["BOT", "Payload", "example", "parsed", "published", "reason", "started"]
+__all__ = ["BOT", "Payload", "example", "parsed", "reason", "started"]
 
 BOT = "resolver-bot"
 

@@ -15,7 +15,8 @@ from resolver.github.events.parse import needs_own_login
 from resolver.github.events.permission import IgnoredEvent
 from resolver.github.events.starting_events import starting_actions
 from resolver.models.run import Trigger
-from tests.github.events.events import BOT, Payload, parsed, published
+from tests.github.events.events import BOT, Payload, parsed
+from tests.parts.published import webhook_examples
 
 ARRIVAL = DispatchSource("1", datetime(2026, 1, 1, tzinfo=UTC))
 READ = sorted({*starting_actions(), *CHECK_EVENTS, *DISPATCH_EVENTS})
@@ -60,7 +61,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def test_every_published_example_is_understood() -> None:
-    for name, payloads in published().items():
+    for name, payloads in webhook_examples().items():
         for payload in payloads:
             found = answered(name, payload)
             why = "" if isinstance(found, Trigger) else found.reason
@@ -78,7 +79,7 @@ FIELDS = [
 @given(st.data())
 @pytest.mark.parametrize("name", READ)
 def test_an_example_with_any_value_anywhere_gets_an_answer(name: str, data: st.DataObject) -> None:
-    changed: Payload = copy.deepcopy(data.draw(st.sampled_from(published()[name])))
+    changed: Payload = copy.deepcopy(data.draw(st.sampled_from(webhook_examples()[name])))
     ways = [path for path in places(changed) if path[0] in FIELDS and len(path) <= 4]
     *parents, last = data.draw(st.sampled_from(ways))
     where: Any = changed

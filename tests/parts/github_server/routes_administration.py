@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 from tests.parts.github_server import access, documents
 from tests.parts.github_server.documents import Document
-from tests.parts.github_server.exchange import Answer, ApiError, invalid, not_found
+from tests.parts.github_server.exchange import Answer, ApiError, not_found
 from tests.parts.github_server.routes_git import revision
 from tests.parts.github_server.routing import Call, route
 from tests.parts.github_server.state import Account, App, CheckRun, Repository, Token, new_token
@@ -77,22 +77,6 @@ def get_membership(call: Call) -> Answer:
 
 
 # Checks
-
-
-@route("POST check-runs", "checks")
-def create_check_run(call: Call) -> CheckRun:
-    apps = {app.account.login: app for app in call.world.apps.values()}
-    app = apps.get(call.account.login)
-    if app is None:
-        raise ApiError(403, "You must authenticate via a GitHub App.")
-    head = call.repository.git.resolve(str(call.sent.get("head_sha", "")))
-    if head is None:
-        raise invalid("CheckRun", "head_sha")
-    done = {"status": "completed"} if "conclusion" in call.sent else {}
-    values = {**call.sent, **done}
-    run = CheckRun(next(call.world.ids), str(call.sent.get("name")), head, app, values)
-    call.repository.check_runs.append(run)
-    return run
 
 
 @route("GET commits/{ref}/check-runs")
