@@ -43,11 +43,6 @@ _LOGGERS = ("mcp", "client", "httpx2")
 """Loggers that write what servers send. They are silenced: what matters arrives as an exception."""
 
 
-class CallFailed(Exception):
-    """Raised if a call has no result. The message says why: it is the server's, or says how the
-    server has ended."""
-
-
 class McpServers:
     """The MCP servers of a run. Use it as a context manager.
 
@@ -72,6 +67,8 @@ class McpServers:
         self._keep = keep
         self._note = note
         self._open = ExitStack()
+        self._lock = threading.Lock()
+        self._call: Future[JsonObject] = Future()
         self.tools: tuple[McpTool, ...] = ()
         """The tools that can be offered to a model."""
 
@@ -87,7 +84,6 @@ class McpServers:
                 server.begin(portal)
             self._choose_tools()
             self._open = opened.pop_all()
-        self._report_notes()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -110,22 +106,26 @@ class McpServers:
             return self._failed(action, "refused", "this tool may not be used here")
         if server.is_over:
             return self._failed(action, "gone", server.end_reason or "")
+        with self._lock:  # the loop may begin the call before it is stored
+            request = self._call = server.begin_call(action)
         try:
-            return observation_of_result(server.call(action), self._clean, self._keep)
-        except TimeoutError:
-            seconds = f"{server.endpoint.timeout:g} seconds"
-            return self._failed(action, "timeout", f"no answer in {seconds}")
+            error = request.exception()
         except CancelledError:
             return self._failed(action, "interrupted", "somebody has interrupted it")
-        except CallFailed as error:
-            return self._failed(action, "lost" if server.is_over else "error", str(error))
-        finally:
-            self._report_notes()
+        if error is None:
+            return observation_of_result(request.result(), self._clean, self._keep)
+        if isinstance(error, TimeoutError):
+            seconds = f"{server.endpoint.timeout:g} seconds"
+            return self._failed(action, "timeout", f"no answer in {seconds}")
+        reason = server.describe(error)
+        if server.is_lost_with(error):
+            self._note_of(action.server, f"it was lost during a call: {reason}")
+        return self._failed(action, "lost" if server.is_over else "error", reason)
 
     def interrupt(self) -> None:
         """End the present call, if there is one. May be called from any thread."""
-        for server in self._servers.values():
-            server.interrupt()
+        with self._lock:
+            self._call.cancel()
 
     def _failed(self, action: McpCall, kind: str, reason: str) -> ErrorObservation:
         content = render(
@@ -145,10 +145,11 @@ class McpServers:
 
     def _choose_tools(self) -> None:
         """Choose the tools to offer from those of the started servers; note those left out."""
-        listings = [
-            ToolListing(name, server.wait_for_tools(), server.endpoint.allows)
-            for name, server in self._servers.items()
-        ]
+        listings = []
+        for name, server in self._servers.items():
+            listings.append(ToolListing(name, server.wait_for_tools(), server.endpoint.allows))
+            if server.is_over:
+                self._note_of(name, f"it can't be used in this run: {server.end_reason}")
         choice = choose_tools(listings, self._clean)
         self.tools = choice.tools
         offered = {tool.server for tool in choice.tools}
@@ -158,79 +159,64 @@ class McpServers:
                 further = len(names) - MAX_NAMED_TOOLS
                 named = ", ".join(names[:MAX_NAMED_TOOLS])
                 named += f" and {further} more" if further > 0 else ""
-                server.notes.append(f"it has tools that are not offered: {named}")
+                self._note_of(name, f"it has tools that are not offered: {named}")
             elif not server.is_over and name not in offered:
-                server.notes.append("it has no tool that may be used")
+                self._note_of(name, "it has no tool that may be used")
 
-    def _report_notes(self) -> None:
-        for name, server in self._servers.items():
-            while server.notes:
-                note = truncate_with_ellipsis(self._clean(server.notes.pop(0)), MAX_NOTE_CHARACTERS)
-                self._note(f"MCP server {name}: {note}")
+    def _note_of(self, name: str, text: str) -> None:
+        note = truncate_with_ellipsis(self._clean(text), MAX_NOTE_CHARACTERS)
+        self._note(f"MCP server {name}: {note}")
 
 
 class _Server:
-    """One server of the run. `notes` wait for the caller's thread."""
+    """One server of the run."""
 
     def __init__(self, endpoint: Endpoint, start_seconds: float) -> None:
         self.endpoint = endpoint
-        self.notes: list[str] = []
         self.end_reason: str | None = None
         self._start_seconds = start_seconds
         self._http_status = 0
         self._ending = asyncio.Event()
         self._listed: Future[list[JsonObject]] = Future()
         self._client: Client | None = None
-        self._lock = threading.Lock()
 
     def begin(self, portal: BlockingPortal) -> None:
         """Begin to start the server."""
         self._portal = portal
         self._task: Future[None] = portal.start_task_soon(self._run)
-        self._interruptible: Future[Any] = self._task
 
     def wait_for_tools(self) -> list[JsonObject]:
         """Return the tools that the server lists once it has started; none if it can't be used."""
         started: set[Future[Any]] = {self._task, self._listed}
         wait(started, return_when=FIRST_COMPLETED)
-        with self._lock:
-            self._interruptible = self._listed
         if self._listed.done():
             return self._listed.result()
-        if error := self._task.exception():  # raises CancelledError if it was interrupted
-            self.end_reason = self._describe(error)
-        self.notes.append(f"it can't be used in this run: {self.end_reason}")
+        if error := self._task.exception():
+            self.end_reason = self.describe(error)
         return []
 
-    def call(self, action: McpCall) -> JsonObject:
-        """Return the result of the call.
+    def begin_call(self, action: McpCall) -> Future[JsonObject]:
+        """Begin a call, whose future fails with TimeoutError, or with an error of the package.
 
-        Raises CallFailed, TimeoutError, and CancelledError if it is interrupted. After a timeout
-        the server is sent a cancellation.
+        After a timeout and an interruption the server is sent a cancellation.
         """
-        # The loop may begin the call before it is stored.
-        with self._lock:
-            request = self._portal.start_task_soon(self._call, action.name, action.arguments)
-            self._interruptible = request
-        error = request.exception()
-        if error is None:
-            return request.result()
-        if isinstance(error, TimeoutError):
-            raise error
-        if self._is_end(error):
-            self._portal.call(self._end, self._describe(error))
-            self.notes.append(f"it was lost during a call: {self.end_reason}")
-        raise CallFailed(self._describe(error))
+        return self._portal.start_task_soon(self._call, action.name, action.arguments)
 
-    def _describe(self, error: BaseException) -> str:
+    def is_lost_with(self, error: BaseException) -> bool:
+        """Return True, and let the server end, if the error of a call says that it is gone."""
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
+
+        is_closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+        is_lost = is_closed or self._http_status == 404  # a session that the server has forgotten
+        if is_lost:
+            self._portal.call(self._end, self.describe(error))
+        return is_lost
+
+    def describe(self, error: BaseException) -> str:
         """Return the message of an error for people; if the server has ended, the reason."""
         status = f" (HTTP status {self._http_status})" if self._http_status else ""
         return self.end_reason or f"{_text(error)}{status}"
-
-    def interrupt(self) -> None:
-        """End the present call or the start. May be called from any thread."""
-        with self._lock:
-            self._interruptible.cancel()
 
     @property
     def is_over(self) -> bool:
@@ -286,13 +272,6 @@ class _Server:
         with anyio.fail_after(self.endpoint.timeout):
             result = await self._client.call_tool(tool, arguments)
             return result.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-    def _is_end(self, error: BaseException) -> bool:
-        from mcp import MCPError
-        from mcp_types import CONNECTION_CLOSED
-
-        is_closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
-        return is_closed or self._http_status == 404  # a session that the server has forgotten
 
     def _end(self, reason: str) -> None:
         self.end_reason = self.end_reason or reason

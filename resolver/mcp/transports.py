@@ -19,6 +19,8 @@ from typing import Any, Final, Protocol
 import anyio
 import anyio.to_thread
 import httpx2
+from anyio.abc import ObjectReceiveStream, ObjectSendStream
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from resolver.errors import ResolverError
 
@@ -99,12 +101,13 @@ async def open_pipe(
         reason: str | None = None
         with incoming:
             try:
-                async for message in _messages(partial(in_thread, pipe.read)):
-                    await incoming.send(message)
+                await _pass_messages(_Output(partial(in_thread, pipe.read)), incoming)
             except (anyio.ClosedResourceError, anyio.BrokenResourceError):
                 return  # the session has ended
-            except OverflowError:
+            except anyio.DelimiterNotFound:
                 reason = f"it wrote a message over {MAX_MESSAGE_BYTES:,} bytes"
+            except (anyio.EndOfStream, anyio.IncompleteRead):
+                pass
             if not is_closing:
                 on_end(reason or f"it ended ({pipe.exit_details or 'no reason given'})")
 
@@ -134,30 +137,35 @@ async def open_pipe(
             stream.close()
 
 
-async def _messages(
-    read: Callable[[], Awaitable[bytes]],
-) -> AsyncIterator[Any]:
-    """Yield the messages that are read; other lines are skipped.
+@dataclass
+class _Output(ObjectReceiveStream[bytes]):
+    """What a server writes, as a stream of anyio."""
 
-    Raises OverflowError for a message that is too long.
+    read: Callable[[], Awaitable[bytes]]
+
+    async def receive(self) -> bytes:
+        if data := await self.read():
+            return data
+        raise anyio.EndOfStream
+
+    async def aclose(self) -> None:
+        """Do nothing: the pipe is closed by its owner."""
+
+
+async def _pass_messages(output: _Output, incoming: ObjectSendStream[Any]) -> None:
+    """Pass on the messages of a server; other lines are skipped.
+
+    Ends by an error of anyio: DelimiterNotFound for a message that is too long.
     """
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 
-    pending = bytearray()
-    while data := await read():
-        *ends, rest = data.split(b"\n")
-        for end in ends:
-            pending += end
-            if len(pending) > MAX_MESSAGE_BYTES:
-                raise OverflowError
-            with suppress(ValueError):
-                message = jsonrpc_message_adapter.validate_json(bytes(pending), by_name=False)
-                yield SessionMessage(message)
-            pending.clear()
-        pending += rest
-        if len(pending) > MAX_MESSAGE_BYTES:
-            raise OverflowError
+    lines = BufferedByteReceiveStream(output)
+    while True:
+        line = await lines.receive_until(b"\n", MAX_MESSAGE_BYTES)
+        with suppress(ValueError):
+            message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+            await incoming.send(SessionMessage(message))
 
 
 CONNECT_SECONDS: Final = 20.0
