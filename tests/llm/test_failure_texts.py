@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretStr
 
+from resolver.errors import ContextWindowExceeded, ModelAuthError
 from resolver.llm.base import ModelConfig
 from resolver.llm.failures import model_failure_of, retry_after
 
@@ -97,7 +98,70 @@ def test_the_message_is_found_in_any_form_of_error_body(body: object) -> None:
     assert failure.reason.endswith("too hot (status 422)") and "<" not in failure.reason
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 529])
+def body(said: str, **more: str) -> str:
+    """An error of the endpoint as litellm words it."""
+    text = json.dumps({"error": {"message": said, **more}})
+    return f"litellm.BadRequestError: OpenAIException - {text}"
+
+
+WRAPPED = {"error": {"message": "Provider returned error", "code": 400, "metadata": {
+    "raw": json.dumps({"error": {
+        "message": "This endpoint's maximum context length is 32,768 tokens"}})}}}  # fmt: skip
+PER_MINUTE = "tokens per min (TPM): Limit 30000, Requested 41307. The input must be reduced."
+
+
+@pytest.mark.parametrize(
+    ("status", "text", "tokens", "max_tokens"),
+    [
+        (413, body("Request body too large for gpt-4o model. Max size: 8000 tokens."), None, 8_000),
+        (429, body(f"Request too large for gpt-4o on {PER_MINUTE}"), 41_307, 30_000),
+        (400, json.dumps(WRAPPED), None, 32_768),
+        (400, body("prompt is too long: 210000 tokens > 200000 maximum"), 210_000, 200_000),
+        (413, body("Payload Too Large"), None, None),
+        (400, body("no", code="context_length_exceeded"), None, None),
+        (400, body("the request exceeds the available context size"), None, None),
+        (400, body("Input is too long for requested model."), None, None),
+    ],
+)
+def test_a_request_that_is_too_large_names_the_size_that_is_accepted(
+    status: int, text: str, tokens: int | None, max_tokens: int | None
+) -> None:
+    failure = model_failure_of(CONFIG, status, text, {})
+    assert isinstance(failure.error, ContextWindowExceeded) and not failure.is_transient
+    assert (failure.error.tokens, failure.error.max_tokens) == (tokens, max_tokens)
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "advice"),
+    [
+        (400, "Your credit balance is too low to access the Anthropic API.", "add credit"),
+        (429, "You exceeded your current quota (insufficient_quota)", "add credit"),
+        (402, "pay first", "add credit"),
+        (400, "my-own-model does not support tools", "dialect: tags"),
+        (403, "Country, region, or territory not supported", "a region that serves it"),
+        (400, "The model `gpt-9` does not exist", "check the model's name"),
+        (404, "model not found", "check the model's name"),
+        (401, "invalid x-api-key", "to a key that may use"),
+        (400, "temperature must be 1", "check what the endpoint says"),
+    ],
+)
+def test_the_advice_fits_the_cause(status: int, said: str, advice: str) -> None:
+    failure = model_failure_of(CONFIG, status, body(said), {}, has_tools=True)
+    assert advice in failure.error.next_step
+    assert not failure.is_transient
+    assert (failure.error.cause == "no_credit") == (advice == "add credit")
+
+
+@pytest.mark.parametrize(
+    "found", ["Missing credentials. Please pass one", "Missing Gemini API key. Set the variable"]
+)
+def test_a_key_that_litellm_misses_is_an_error_only_where_none_is_set(found: str) -> None:
+    missing = model_failure_of(CONFIG.model_copy(update={"api_key": None}), 500, found, {})
+    assert isinstance(missing.error, ModelAuthError) and "none is set" in missing.error.what
+    assert model_failure_of(CONFIG, 500, found, {}).is_transient
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
 def test_a_provider_that_may_be_back_later_is_down(status: int) -> None:
     """The entry points repeat a run for this cause, and no other of a model."""
     failure = model_failure_of(CONFIG, status, "Request timed out.", {})

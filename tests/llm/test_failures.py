@@ -1,13 +1,10 @@
 """Tests of failures between client and model, over a real socket."""
 
-import json
-
 import pytest
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
 from tests.llm.conftest import KEY, Build
 from tests.parts.model_endpoint import (
-    Answer,
     ModelEndpoint,
     cut_connection,
     drip,
@@ -17,7 +14,6 @@ from tests.parts.model_endpoint import (
     raw,
     redirect,
     reply,
-    slow,
 )
 
 HELLO = [{"role": "user", "content": "hello"}]
@@ -35,14 +31,10 @@ TOOLS = [
 EACH_PATH = pytest.mark.parametrize(
     "name", ["gpt-4o", "my-own-model", "anthropic/claude-sonnet-4-5", "azure/gpt-4o"]
 )
+# What is no error of HTTP, and what litellm makes of it; statuses are in test_failure_texts.py.
 TRANSIENT = {
-    "rate limit": error(429, "slow down"),
-    "request timeout": error(408),
-    "conflict": error(409),
     "server error": error(500),
-    "bad gateway": html(502),
-    "unavailable": error(503),
-    "overloaded": error(529),
+    "a web page as an error": html(502),
     "connection cut before the answer": cut_connection(),
     "connection cut in the answer": cut_connection(5),
     "garbage": garbage(),
@@ -55,12 +47,17 @@ TRANSIENT = {
 }
 
 
-@pytest.mark.parametrize("name", ["gpt-4o", "anthropic/claude-sonnet-4-5"])
-@pytest.mark.parametrize("failing", TRANSIENT.values(), ids=TRANSIENT.keys())
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("gpt-4o", kind) for kind in TRANSIENT),
+        *(("anthropic/claude-sonnet-4-5", kind) for kind in ("garbage", "null", "no choices")),
+    ],
+)
 def test_a_transient_failure_is_retried(
-    model_endpoint: ModelEndpoint, asked: Build, name: str, failing: Answer
+    model_endpoint: ModelEndpoint, asked: Build, name: str, kind: str
 ) -> None:
-    model_endpoint.script(failing, reply("at last"))
+    model_endpoint.script(TRANSIENT[kind], reply("at last"))
     built = asked(name)
     assert built.model.complete(HELLO, TOOLS).text == "at last"
     assert built.waits == [1.0]
@@ -101,45 +98,29 @@ def test_a_missing_key_is_said_to_be_missing(model_endpoint: ModelEndpoint, aske
     assert caught.value.next_step == "set LLM_API_KEY"
 
 
-@pytest.mark.parametrize(
-    "found", ["Missing credentials. Please pass one", "Missing Gemini API key. Set the variable"]
-)
-def test_a_key_missing_in_litellm_is_not_retried(
-    model_endpoint: ModelEndpoint, asked: Build, found: str
-) -> None:
-    model_endpoint.script(error(500, found), error(500, found), reply("at last"))
-    with pytest.raises(ModelAuthError, match="none is set"):
-        asked(api_key=None).model.complete(HELLO)
-    built = asked()
-    assert built.model.complete(HELLO).text == "at last"
-    assert len(built.waits) == 1
-
-
 def test_a_name_without_provider_and_base_url_says_how_to_name_it(asked: Build) -> None:
     with pytest.raises(ModelError, match="names no known provider") as caught:
         asked("my-own-model", base_url=None).model.complete(HELLO)
     assert "openai/NAME" in caught.value.next_step
 
 
-@pytest.mark.parametrize("late", [slow(5), drip(0.02)], ids=["silent", "byte by byte"])
 @EACH_PATH
 def test_a_response_that_takes_too_long_is_abandoned(
-    model_endpoint: ModelEndpoint, asked: Build, name: str, late: Answer
+    model_endpoint: ModelEndpoint, asked: Build, name: str
 ) -> None:
-    model_endpoint.script(late)
+    model_endpoint.script(drip(0.02))
     built = asked(name, timeout=0.15, num_retries=0)
     with pytest.raises(ModelError, match=r"no complete answer within 0\.15 seconds"):
         built.model.complete(HELLO)
 
 
 @EACH_PATH
-@pytest.mark.parametrize("status", [302, 307])
 def test_neither_key_nor_conversation_follow_a_redirect(
-    model_endpoint: ModelEndpoint, asked: Build, name: str, status: int
+    model_endpoint: ModelEndpoint, asked: Build, name: str
 ) -> None:
     with ModelEndpoint() as other:
         other.answer_with(lambda _: reply("stolen"))
-        model_endpoint.script(redirect(f"{other.url}/chat/completions", status))
+        model_endpoint.script(redirect(f"{other.url}/chat/completions", 307))
         with pytest.raises(ModelError, match="redirects") as caught:
             asked(name).model.complete(HELLO)
         assert other.requests == []
@@ -157,11 +138,10 @@ def test_a_password_in_the_base_url_is_not_shown(
 
 
 @EACH_PATH
-@pytest.mark.parametrize("status", [400, 401, 500])
 def test_a_key_repeated_by_the_endpoint_is_not_shown(
-    model_endpoint: ModelEndpoint, asked: Build, name: str, status: int
+    model_endpoint: ModelEndpoint, asked: Build, name: str
 ) -> None:
-    model_endpoint.answer_with(lambda _: error(status, f"bad {KEY} in {KEY[:4]}{KEY[4:]}"))
+    model_endpoint.answer_with(lambda _: error(500, f"bad {KEY} in {KEY[:4]}{KEY[4:]}"))
     built = asked(name, num_retries=1)
     with pytest.raises(ModelError) as caught:
         built.model.complete(HELLO)
@@ -177,52 +157,6 @@ def test_the_error_carries_nothing_of_litellm_with_it(
         asked().model.complete(HELLO)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
-
-
-def wrapped(said: str) -> Answer:
-    """A gateway's error, which quotes that of the provider."""
-    inner = json.dumps({"error": {"message": said}})
-    outer = {"message": "Provider returned error", "code": 400, "metadata": {"raw": inner}}
-    return Answer(status=400, body=json.dumps({"error": outer}).encode())
-
-
-@pytest.mark.parametrize(
-    ("answer", "tokens", "max_tokens"),
-    [
-        (
-            error(413, "Request body too large for gpt-4o model. Max size: 8000 tokens."),
-            None,
-            8_000,
-        ),
-        (
-            error(
-                429,
-                "Request too large for gpt-4o in organization org-x on tokens per min (TPM): "
-                "Limit 30000, Requested 41307. The input or output tokens must be reduced.",
-            ),
-            41_307,
-            30_000,
-        ),
-        (wrapped("This endpoint's maximum context length is 32,768 tokens"), None, 32_768),
-        (error(400, "prompt is too long: 210000 tokens > 200000 maximum"), 210_000, 200_000),
-        (error(413, "Payload Too Large"), None, None),
-        (error(400, "no", code="context_length_exceeded"), None, None),
-        (error(400, "the request exceeds the available context size"), None, None),
-        (error(400, "Input is too long for requested model."), None, None),
-    ],
-)
-def test_a_request_that_is_too_large_names_the_size_that_is_accepted(
-    model_endpoint: ModelEndpoint,
-    asked: Build,
-    answer: Answer,
-    tokens: int | None,
-    max_tokens: int | None,
-) -> None:
-    model_endpoint.script(answer)
-    with pytest.raises(ContextWindowExceeded) as caught:
-        asked("my-own-model").model.complete(HELLO)
-    assert (caught.value.tokens, caught.value.max_tokens) == (tokens, max_tokens)
-    assert len(model_endpoint.requests) == 1
 
 
 def test_a_limit_per_minute_that_passes_is_waited_for(
@@ -261,28 +195,3 @@ def test_a_picture_that_the_endpoint_cannot_process_is_taken_out(
     for sent in later:  # the next call does not try it again
         assert "AAAA" in sent and "BBBB" not in sent and "could not process it" in sent
     assert len(built.retries) == 1
-
-
-@pytest.mark.parametrize(
-    ("status", "said", "advice"),
-    [
-        (400, "Your credit balance is too low to access the Anthropic API.", "add credit"),
-        (429, "You exceeded your current quota (insufficient_quota)", "add credit"),
-        (402, "pay first", "add credit"),
-        (400, "my-own-model does not support tools", "dialect: tags"),
-        (403, "Country, region, or territory not supported", "a region that serves it"),
-        (400, "The model `gpt-9` does not exist", "check the model's name"),
-        (404, "model not found", "check the model's name"),
-        (401, "invalid x-api-key", "to a key that may use"),
-        (400, "temperature must be 1", "check what the endpoint says"),
-    ],
-)
-def test_the_advice_fits_the_cause(
-    model_endpoint: ModelEndpoint, asked: Build, status: int, said: str, advice: str
-) -> None:
-    model_endpoint.script(error(status, said))
-    with pytest.raises(ModelError) as caught:
-        asked("my-own-model").model.complete(HELLO, TOOLS)
-    assert advice in caught.value.next_step
-    assert len(model_endpoint.requests) == 1
-    assert (caught.value.cause == "no_credit") == (advice == "add credit")
