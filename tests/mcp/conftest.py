@@ -18,19 +18,14 @@ from tests.parts import mcp_server
 
 SCRIPT = Path(mcp_server.__file__)
 HOST = {"PATH": os.environ["PATH"], "HOME": "/root", "SECRET_OF_THE_HOST": "host-canary-1c9d"}
-
-
 END_SECONDS = 0.5
 
 
 class Scenario:
-    """Opens servers, and keeps what they are noted for and what was kept of their results."""
+    """Opens servers, and keeps what they are noted for."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self) -> None:
         self.notes: list[str] = []
-        self.kept: list[str] = []
-        self.hidden = "nothing-to-hide"
         self._open = ExitStack()
         self._processes: list[subprocess.Popen[str]] = []
 
@@ -59,9 +54,7 @@ class Scenario:
         return (self.process if transport == "stdio" else self.address)(mode, timeout=timeout)
 
     def open(self, *endpoints: Endpoint, start_seconds: float = 60) -> McpServers:
-        servers = McpServers(
-            endpoints, self._clean, self._keep, self.notes.append, start_seconds=start_seconds
-        )
+        servers = McpServers(endpoints, str, lambda _: None, self.notes.append, start_seconds)
         return self._open.enter_context(servers)
 
     def end_addresses(self) -> None:
@@ -72,18 +65,11 @@ class Scenario:
     def close(self) -> None:
         self._open.close()
 
-    def _clean(self, text: str) -> str:
-        return text.replace(self.hidden, "[redacted]").replace("\u200b", "")
-
-    def _keep(self, text: str) -> str:
-        self.kept.append(text)
-        return "/scratch/mcp-0001.txt"
-
 
 @pytest.fixture
-def scenario(programs: None, tmp_path: Path) -> Iterator[Scenario]:
+def scenario(programs: None) -> Iterator[Scenario]:
     before = set(threading.enumerate())
-    made = Scenario(tmp_path)
+    made = Scenario()
     yield made
     made.close()
     left = [t for t in threading.enumerate() if t not in before and t.name.startswith("mcp")]

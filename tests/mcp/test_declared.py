@@ -6,8 +6,15 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
-from resolver.config.mcp_servers import MAX_SANDBOX_SERVERS, ChosenServers, choose_servers
+from resolver.config.mcp_servers import (
+    MAX_SANDBOX_SERVERS,
+    ChosenServers,
+    McpServer,
+    RepositoryServers,
+    choose_servers,
+)
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import UsageError
 
@@ -144,10 +151,15 @@ anything = st.recursive(
 )
 
 
+DECLARED_THERE: TypeAdapter[Any] = TypeAdapter(RepositoryServers)
+OPERATORS = McpServer.model_validate(DOCS)
+
+
 @given(anything)
 def test_no_repository_setting_adds_anything_to_the_host(said: object) -> None:
     try:
-        found = chosen({"docs": DOCS}, said)
-    except UsageError:
+        repository = DECLARED_THERE.validate_python(said)
+    except ValidationError:
         return
+    found = choose_servers({"docs": OPERATORS}, repository)
     assert [s.server.command for s in found.host] in ([], ["docs-server"])

@@ -4,20 +4,15 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from resolver.events.actions import McpCall
-from resolver.mcp.host_process import HostProcess
 from resolver.mcp.servers import McpServers
 from resolver.mcp.transports import Address, Endpoint, Launch
-from tests.mcp.conftest import HOST
 from tests.mcp.test_schemas import json_values
 
 GREETING = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "x", "version": "1"}}
@@ -46,12 +41,28 @@ def open_and_call(way: Launch | Address) -> list[str]:
     return notes
 
 
+class Saying:
+    """A program that writes this and ends, whatever it is asked."""
+
+    exit_details = "exit code 0"
+
+    def __init__(self, output: bytes) -> None:
+        self._output = output
+
+    def read(self) -> bytes:
+        output, self._output = self._output, b""
+        return output
+
+    def write(self, data: bytes) -> None:
+        """Read it."""
+
+    def close(self) -> None:
+        """End, which it has."""
+
+
 @given(st.lists(said, max_size=8))
 def test_any_output_of_a_program_gives_an_observation_or_a_note(lines: list[bytes]) -> None:
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "said"
-        file.write_bytes(b"\n".join(lines) + b"\n")
-        assert open_and_call(partial(HostProcess, "cat", [str(file)], {}, HOST))
+    assert open_and_call(lambda: Saying(b"\n".join(lines) + b"\n"))
 
 
 @contextmanager
