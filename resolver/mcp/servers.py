@@ -5,17 +5,16 @@ with everything it started, when the servers are closed. A failure of a server n
 it becomes an observation or a note for people, and the run continues without the server.
 """
 
-import asyncio
 import logging
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import anyio
-from anyio.from_thread import BlockingPortal, start_blocking_portal
+from anyio.from_thread import start_blocking_portal
 from pydantic import ValidationError
 
 from resolver import __version__
@@ -77,12 +76,17 @@ class McpServers:
             return self
         for name in _LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        with ExitStack() as opened:
-            portal = opened.enter_context(start_blocking_portal(name="mcp"))
-            opened.callback(self._close_all)
-            for server in self._servers.values():
-                server.begin(portal)
-            self._choose_tools()
+        threads = ThreadPoolExecutor(len(self._servers), "mcp-start")
+        with ExitStack() as opened, threads:
+            self._portal = opened.enter_context(start_blocking_portal(name="mcp"))
+            starts = {
+                name: threads.submit(
+                    opened.enter_context,
+                    self._portal.wrap_async_context_manager(server.connected()),
+                )
+                for name, server in self._servers.items()
+            }
+            self._choose_tools(starts)
             self._open = opened.pop_all()
         return self
 
@@ -91,7 +95,8 @@ class McpServers:
 
     def close(self) -> None:
         """End all servers and the thread. May be called more than once."""
-        self._open.close()
+        with suppress(Exception):  # of a server that is no longer needed; all are ended
+            self._open.close()
         self._servers = {}
 
     def call(self, action: McpCall) -> McpResult | ErrorObservation:
@@ -104,10 +109,11 @@ class McpServers:
             return self._failed(action, "gone", "there is no server of that name in this run")
         if not server.endpoint.allows(action.name):
             return self._failed(action, "refused", "this tool may not be used here")
-        if server.is_over:
-            return self._failed(action, "gone", server.end_reason or "")
+        if server.end_reason:
+            return self._failed(action, "gone", server.end_reason)
         with self._lock:  # the loop may begin the call before it is stored
-            request = self._call = server.begin_call(action)
+            request = self._portal.start_task_soon(server.call, action.name, action.arguments)
+            self._call = request
         try:
             error = request.exception()
         except CancelledError:
@@ -118,9 +124,11 @@ class McpServers:
             seconds = f"{server.endpoint.timeout:g} seconds"
             return self._failed(action, "timeout", f"no answer in {seconds}")
         reason = server.describe(error)
-        if server.is_lost_with(error):
-            self._note_of(action.server, f"it was lost during a call: {reason}")
-        return self._failed(action, "lost" if server.is_over else "error", reason)
+        if not server.is_lost_with(error):
+            return self._failed(action, "error", reason)
+        self._note_of(action.server, f"it was lost during a call: {reason}")
+        server.end_reason = reason
+        return self._failed(action, "lost", reason)
 
     def interrupt(self) -> None:
         """End the present call, if there is one. May be called from any thread."""
@@ -137,19 +145,15 @@ class McpServers:
         )
         return ErrorObservation(content=content.strip(), code="mcp")
 
-    def _close_all(self) -> None:
-        for server in self._servers.values():
-            server.begin_to_close()
-        for server in self._servers.values():
-            server.close()
-
-    def _choose_tools(self) -> None:
+    def _choose_tools(self, starts: Mapping[str, Future[list[JsonObject]]]) -> None:
         """Choose the tools to offer from those of the started servers; note those left out."""
         listings = []
         for name, server in self._servers.items():
-            listings.append(ToolListing(name, server.wait_for_tools(), server.endpoint.allows))
-            if server.is_over:
+            if error := starts[name].exception():
+                server.end_reason = server.describe(error)
                 self._note_of(name, f"it can't be used in this run: {server.end_reason}")
+                continue
+            listings.append(ToolListing(name, starts[name].result(), server.endpoint.allows))
         choice = choose_tools(listings, self._clean)
         self.tools = choice.tools
         offered = {tool.server for tool in choice.tools}
@@ -160,7 +164,7 @@ class McpServers:
                 named = ", ".join(names[:MAX_NAMED_TOOLS])
                 named += f" and {further} more" if further > 0 else ""
                 self._note_of(name, f"it has tools that are not offered: {named}")
-            elif not server.is_over and name not in offered:
+            elif not server.end_reason and name not in offered:
                 self._note_of(name, "it has no tool that may be used")
 
     def _note_of(self, name: str, text: str) -> None:
@@ -169,72 +173,21 @@ class McpServers:
 
 
 class _Server:
-    """One server of the run."""
+    """One server of the run. end_reason: why it can't be called any more; None while it can."""
 
     def __init__(self, endpoint: Endpoint, start_seconds: float) -> None:
         self.endpoint = endpoint
         self.end_reason: str | None = None
         self._start_seconds = start_seconds
         self._http_status = 0
-        self._ending = asyncio.Event()
-        self._listed: Future[list[JsonObject]] = Future()
         self._client: Client | None = None
 
-    def begin(self, portal: BlockingPortal) -> None:
-        """Begin to start the server."""
-        self._portal = portal
-        self._task: Future[None] = portal.start_task_soon(self._run)
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[list[JsonObject]]:
+        """Start the server, and yield the tools that it lists.
 
-    def wait_for_tools(self) -> list[JsonObject]:
-        """Return the tools that the server lists once it has started; none if it can't be used."""
-        started: set[Future[Any]] = {self._task, self._listed}
-        wait(started, return_when=FIRST_COMPLETED)
-        if self._listed.done():
-            return self._listed.result()
-        if error := self._task.exception():
-            self.end_reason = self.describe(error)
-        return []
-
-    def begin_call(self, action: McpCall) -> Future[JsonObject]:
-        """Begin a call, whose future fails with TimeoutError, or with an error of the package.
-
-        After a timeout and an interruption the server is sent a cancellation.
+        Raises TimeoutError if it does not list them in time, else what it failed with.
         """
-        return self._portal.start_task_soon(self._call, action.name, action.arguments)
-
-    def is_lost_with(self, error: BaseException) -> bool:
-        """Return True, and let the server end, if the error of a call says that it is gone."""
-        from mcp import MCPError
-        from mcp_types import CONNECTION_CLOSED
-
-        is_closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
-        is_lost = is_closed or self._http_status == 404  # a session that the server has forgotten
-        if is_lost:
-            self._portal.call(self._end, self.describe(error))
-        return is_lost
-
-    def describe(self, error: BaseException) -> str:
-        """Return the message of an error for people; if the server has ended, the reason."""
-        status = f" (HTTP status {self._http_status})" if self._http_status else ""
-        return self.end_reason or f"{_text(error)}{status}"
-
-    @property
-    def is_over(self) -> bool:
-        """True if the server has ended or is ending."""
-        return self._ending.is_set() or self._task.done()
-
-    def begin_to_close(self) -> None:
-        """Let the server end."""
-        self._portal.call(self._ending.set)
-        if not self._listed.done():
-            self._task.cancel()  # it may be waiting for the server's first answer
-
-    def close(self) -> None:
-        """Wait for the end of the server, for a limited time."""
-        wait({self._task}, CLOSE_SECONDS)
-        self._task.cancel()
-
-    async def _run(self) -> None:
         from mcp import Client
         from mcp_types import Implementation
 
@@ -243,18 +196,30 @@ class _Server:
         opened = (
             open_http(transport, partial(setattr, self, "_http_status"))
             if isinstance(transport, Address)
-            else open_pipe(transport, self._end)
+            else open_pipe(transport, partial(setattr, self, "end_reason"))
         )
-        with anyio.CancelScope(deadline=anyio.current_time() + self._start_seconds) as start:
-            try:
-                async with Client(opened, client_info=info) as self._client:
-                    listed = await self._list_tools(self._client)
-                    start.deadline, self._http_status = float("inf"), 0
-                    self._listed.set_result(listed)
-                    await self._ending.wait()
-            finally:
-                if start.cancel_called:
-                    self.end_reason = f"it did not answer in {self._start_seconds:g} seconds"
+        with anyio.fail_after(self._start_seconds) as limit:
+            async with Client(opened, client_info=info) as self._client:
+                listed = await self._list_tools(self._client)
+                limit.deadline, self._http_status = float("inf"), 0
+                yield listed
+                limit.deadline = anyio.current_time() + CLOSE_SECONDS
+
+    def is_lost_with(self, error: BaseException) -> bool:
+        """Return True if the error of a call says that the server is gone."""
+        from mcp import MCPError
+        from mcp_types import CONNECTION_CLOSED
+
+        is_closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+        return is_closed or self._http_status == 404  # a session that the server has forgotten
+
+    def describe(self, error: BaseException) -> str:
+        """Return the message of an error for people; if the server has ended, the reason."""
+        if self.end_reason:
+            return self.end_reason
+        if isinstance(error, TimeoutError):
+            return f"it did not answer in {self._start_seconds:g} seconds"
+        return f"{_text(error)}{f' (HTTP status {self._http_status})' if self._http_status else ''}"
 
     async def _list_tools(self, client: "Client") -> list[JsonObject]:
         listed: list[JsonObject] = []
@@ -267,15 +232,15 @@ class _Server:
                 break
         return listed
 
-    async def _call(self, tool: str, arguments: JsonObject) -> JsonObject:
+    async def call(self, tool: str, arguments: JsonObject) -> JsonObject:
+        """Return the tool's result. Raises TimeoutError, or an error of the package.
+
+        After a timeout and an interruption the server is sent a cancellation.
+        """
         assert self._client is not None, "the server has started"
         with anyio.fail_after(self.endpoint.timeout):
             result = await self._client.call_tool(tool, arguments)
             return result.model_dump(mode="json", by_alias=True, exclude_none=True)
-
-    def _end(self, reason: str) -> None:
-        self.end_reason = self.end_reason or reason
-        self._ending.set()
 
 
 def _text(error: BaseException) -> str:
