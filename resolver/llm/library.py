@@ -243,17 +243,6 @@ def preload_litellm() -> threading.Thread:
     return thread
 
 
-@contextmanager
-def suppress_pydantic_warnings() -> Iterator[None]:
-    """Suppress the pydantic warnings that litellm's own types cause while it parses a response.
-
-    Where warnings are errors, they would look like an invalid response.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-
-
 def wire_name(config: ModelConfig) -> str:
     """Return litellm's name of the model.
 

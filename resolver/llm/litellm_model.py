@@ -18,7 +18,6 @@ from resolver.llm.library import (
     entry_of,
     litellm,
     price_of,
-    suppress_pydantic_warnings,
     wire_name,
 )
 from resolver.llm.messages import newest_images, with_hint, without_images
@@ -231,9 +230,8 @@ class LiteLLMModel:
         limit = min((bound for bound in bounds if bound is not None), default=None)
         if limit is not None and limit < entry.get("max_output_tokens", DEFAULT_MAX_OUTPUT_TOKENS):
             request["max_tokens"] = limit
-        with suppress_pydantic_warnings():
-            response = litellm().completion(**request, timeout=self._timeout, client=self._client)
-            return join_chunks(response) if self._config.stream else response
+        response = litellm().completion(**request, timeout=self._timeout, client=self._client)
+        return join_chunks(response) if self._config.stream else response
 
     @cached_property
     def _wire_name(self) -> str:

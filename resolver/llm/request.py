@@ -1,7 +1,7 @@
 """Construction of the parameters of a litellm call.
 
-Adjustments for single providers are in one table with the reasons. Messages for Anthropic's models
-get cache breakpoints, send thinking blocks back unchanged and have no empty texts:
+Adjustments for single providers are in one function with the reasons. Messages for Anthropic's
+models get cache breakpoints, send thinking blocks back unchanged and have no empty texts:
 https://docs.claude.com/en/docs/build-with-claude/prompt-caching
 
 The maximum length of a reply is what the rest of the budget pays for, computed before a call. The
@@ -21,6 +21,8 @@ from resolver.models.run import REASONING_TEXT, Tokens
 Entry = Mapping[str, Any]
 """A model's entry in litellm's table; empty if there is none."""
 
+_RESPONSES_API = ("openai/responses/", "azure/responses/")
+
 TOOLS_UNCERTAIN = ("ollama/", "ollama_chat/")
 """Providers whose models are assumed not to support tool calls if litellm does not know them.
 
@@ -30,73 +32,37 @@ Unknown models of all other providers are assumed to support them.
 WITHOUT_OWN_CLIENT = ("azure/", "azure_text/", "text-completion-openai/")
 """Providers that litellm reaches through the openai package, which uses the shared client."""
 
-_CLAUDE_MODELS = r"(anthropic/|(bedrock|vertex_ai)/.*claude)"
+_CLAUDE_MODELS = re.compile(r"anthropic/|(bedrock|vertex_ai)/.*claude")
 DEFAULT_MAX_OUTPUT_TOKENS = 32_000
 """Maximum number of output tokens for models whose limit is unknown."""
 
+OLLAMA_CONTEXT_TOKENS = 32_768
 
-@dataclass(frozen=True)
-class Fix:
-    """An adjustment of the requests to some models.
 
-    models: pattern that matches the beginning of litellm's name of the model.
-    reason: why the adjustment is needed.
-    add: returns parameters to add, given the model's entry in litellm's table.
-    remove: parameters to remove.
-    if_present: the adjustment applies only if the request has this parameter.
+def adjust_request(request: dict[str, Any], entry: Entry) -> dict[str, Any]:
+    """Return the request with what the providers of some models need.
+
+    `request["model"]` is litellm's name of the model.
     """
-
-    models: str
-    reason: str
-    add: Callable[[Entry], dict[str, Any]] = lambda _: {}
-    remove: tuple[str, ...] = ()
-    if_present: str | None = None
-
-
-FIXES = (
-    Fix(
-        r"anthropic/",
-        "Anthropic requires a limit. litellm's default for unknown models (4,096 tokens) and for "
-        "thinking models (4,096 in addition to the thoughts) is too low for writing a file.",
-        add=lambda entry: {"max_tokens": entry.get("max_output_tokens", DEFAULT_MAX_OUTPUT_TOKENS)},
-    ),
-    Fix(
-        _CLAUDE_MODELS,
-        "Claude refuses a temperature while it thinks.",
-        remove=("temperature",),
-        if_present="reasoning_effort",
-    ),
-    Fix(
-        r"(openai|azure)/responses/",
-        "The Responses API stores each conversation for 30 days by default. Without storage, the "
-        "encrypted reasoning has to be requested, and sent back with the next request.",
-        add=lambda entry: {
-            "store": False,
-            **(
-                {"include": ["reasoning.encrypted_content"]}
-                if entry.get("supports_reasoning")
-                else {}
-            ),
-        },
-    ),
-    Fix(
-        r"ollama(_chat)?/",
-        "Ollama silently drops what exceeds its default context of 4,096 tokens.",
-        add=lambda _: {"num_ctx": 32_768},
-    ),
-)
-
-
-def apply_fixes(request: dict[str, Any], entry: Entry) -> dict[str, Any]:
-    """Return the adjusted request. `request["model"]` is litellm's name of the model."""
-    for fix in FIXES:
-        applies = re.match(fix.models, request["model"]) and (
-            not fix.if_present or fix.if_present in request
-        )
-        if applies:
-            remaining = {k: v for k, v in request.items() if k not in fix.remove}
-            request = {**remaining, **fix.add(entry)}
-    return request
+    name = request["model"]
+    more: dict[str, Any] = {}
+    if name.startswith("anthropic/"):
+        # Anthropic requires a limit. litellm's default for unknown models (4,096 tokens) and for
+        # thinking models (4,096 in addition to the thoughts) is too low for writing a file.
+        more["max_tokens"] = entry.get("max_output_tokens", DEFAULT_MAX_OUTPUT_TOKENS)
+    if name.startswith(_RESPONSES_API):
+        # It stores each conversation for 30 days by default. Without storage, the encrypted
+        # reasoning has to be requested, and sent back with the next request.
+        more["store"] = False
+        if entry.get("supports_reasoning"):
+            more["include"] = ["reasoning.encrypted_content"]
+    if name.startswith(TOOLS_UNCERTAIN):
+        # Ollama silently drops what exceeds its default context of 4,096 tokens.
+        more["num_ctx"] = OLLAMA_CONTEXT_TOKENS
+    # Claude refuses a temperature while it thinks.
+    without_temperature = "reasoning_effort" in request and _CLAUDE_MODELS.match(name)
+    dropped = {"temperature"} if without_temperature else set()
+    return {key: value for key, value in request.items() if key not in dropped} | more
 
 
 _CACHE_BREAKPOINT = {"type": "ephemeral"}
@@ -290,9 +256,6 @@ def affordable_output(
     )
 
 
-_RESPONSES_API = ("openai/responses/", "azure/responses/")
-
-
 def request_for(
     config: ModelConfig,
     name: str,
@@ -322,7 +285,7 @@ def request_for(
     request |= access(config, name) | _thinking(config, name, entry, messages)
     if config.stream:
         request |= {"stream": True, "stream_options": {"include_usage": True}}
-    return apply_fixes({k: v for k, v in request.items() if v is not None}, entry)
+    return adjust_request({k: v for k, v in request.items() if v is not None}, entry)
 
 
 def access(config: ModelConfig, name: str) -> dict[str, Any]:

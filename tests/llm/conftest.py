@@ -16,6 +16,20 @@ from resolver.llm.litellm_model import LiteLLMModel
 from tests.parts.model_endpoint import ModelEndpoint
 
 KEY = "sk-canary-3f9a1b27c4d85e60"
+HELLO: list[dict[str, Any]] = [
+    {"role": "system", "content": "You fix issues."},
+    {"role": "user", "content": "hello"},
+]
+TOOLS: list[dict[str, Any]] = [
+    {
+        "type": "function",
+        "function": {
+            "name": "execute_bash",
+            "description": "Run a command.",
+            "parameters": {"type": "object", "properties": {"command": {"type": "string"}}},
+        },
+    }
+]
 
 
 @dataclass

@@ -3,7 +3,7 @@
 import pytest
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
-from tests.llm.conftest import KEY, Build
+from tests.llm.conftest import HELLO, KEY, TOOLS, Build
 from tests.parts.model_endpoint import (
     ModelEndpoint,
     cut_connection,
@@ -16,17 +16,6 @@ from tests.parts.model_endpoint import (
     reply,
 )
 
-HELLO = [{"role": "user", "content": "hello"}]
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "execute_bash",
-            "description": "Run a command.",
-            "parameters": {"type": "object", "properties": {"command": {"type": "string"}}},
-        },
-    }
-]
 # One for each way that litellm takes to an endpoint.
 EACH_PATH = pytest.mark.parametrize(
     "name", ["gpt-4o", "my-own-model", "anthropic/claude-sonnet-4-5", "azure/gpt-4o"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from resolver.models.run import RequestedToolCall, Tokens
-from tests.llm.conftest import KEY, Build
+from tests.llm.conftest import HELLO, KEY, TOOLS, Build
 from tests.parts.model_endpoint import (
     ModelEndpoint,
     Usage,
@@ -16,18 +16,6 @@ from tests.parts.model_endpoint import (
     reply,
     tool_call,
 )
-
-HELLO = [{"role": "system", "content": "You fix issues."}, {"role": "user", "content": "hello"}]
-TOOLS = [
-    {
-        "type": "function",
-        "function": {
-            "name": "execute_bash",
-            "description": "Run a command.",
-            "parameters": {"type": "object", "properties": {"command": {"type": "string"}}},
-        },
-    }
-]
 
 
 def chat(content: dict[str, Any], **more: Any) -> bytes:
@@ -85,9 +73,10 @@ def test_tokens_and_cost_count_the_cached_ones(model_endpoint: ModelEndpoint, as
 def test_the_cost_of_an_unknown_model_is_unknown(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
-    model_endpoint.script(reply("x"), reply("x"))
-    assert asked("my-own-model").model.complete(HELLO).cost is None
-    assert asked("anthropic/claude-of-2031").model.complete(HELLO).cost is None
+    model_endpoint.script(reply("x"), reply("x"), raw(chat({"content": "x"})))
+    for name in ("my-own-model", "anthropic/claude-of-2031", "my-own-model"):
+        completion = asked(name).model.complete(HELLO)
+        assert (completion.cost, completion.is_cost_estimated) == (None, False)
 
 
 def test_an_unknown_model_costs_what_is_configured(
@@ -105,15 +94,6 @@ def test_an_endpoint_can_not_lower_its_price_with_another_models_name(
     usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0, "total_tokens": 1_000_000}
     model_endpoint.script(raw(chat({"content": "x"}, model="gpt-4o-mini", usage=usage)))
     assert asked().model.complete(HELLO).cost == pytest.approx(2.5, rel=1e-4)
-
-
-def test_without_counts_or_a_price_the_cost_is_unknown(
-    model_endpoint: ModelEndpoint, asked: Build
-) -> None:
-    model_endpoint.script(raw(chat({"content": "x"})), raw(chat({"content": "x"})))
-    known, unknown = (asked(name).model.complete(HELLO) for name in ("gpt-4o", "my-own-model"))
-    assert known.is_cost_estimated and (known.cost or 0) > 0
-    assert (unknown.is_cost_estimated, unknown.cost) == (False, None)
 
 
 def test_a_name_without_provider_at_a_base_url_uses_openais_api(

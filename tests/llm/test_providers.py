@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from resolver.errors import ContextWindowExceeded, ModelAuthError
 from resolver.llm.base import THINKING
 from resolver.models.run import Completion, Tokens
-from tests.llm.conftest import KEY, Build
+from tests.llm.conftest import HELLO, KEY, TOOLS, Build
 from tests.parts.model_endpoint import (
     Answer,
     ModelEndpoint,
@@ -19,18 +19,6 @@ from tests.parts.model_endpoint import (
     reply,
     tool_calls,
 )
-
-HELLO: list[dict[str, Any]] = [
-    {"role": "system", "content": "You fix issues."},
-    {"role": "user", "content": "hello"},
-]
-PARAMETERS = {"type": "object", "properties": {"command": {"type": "string"}}}
-TOOLS = [
-    {
-        "type": "function",
-        "function": {"name": "execute_bash", "description": "Run.", "parameters": PARAMETERS},
-    }
-]
 
 CHAT = "openai/gpt-4o"
 RESPONSES = "openai/responses/gpt-5"
