@@ -9,6 +9,7 @@ from resolver.github.events.starting_events import ListeningPolicy
 from resolver.models.run import Trigger
 from tests.github.test_github_pulls import TEXT, pull, read
 from tests.github.test_github_reading import BOT, NAME, ask, forge_for, triggered
+from tests.parts.events import Events
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 
@@ -75,7 +76,7 @@ def test_a_comment_on_the_code_pins_its_commit(github: GitHubServer, pull: Issue
     seen = github.repository(NAME).git.tip("work")
     github.commit(NAME, "work", {"a.py": "pushed while alice was writing\n"})
     on_line = github.add_review_comment(pull, "a.py", 1, "@agent rename it", "alice")
-    payload = github.event_review_comment(on_line)
+    payload = Events(github, NAME).review_comment(on_line)
     payload["comment"]["commit_id"] = seen
     trigger = parse_github_event(
         "pull_request_review_comment",

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.documents import stamp
-from tests.parts.github_server.state import Comment, Issue, Review, ReviewComment
+from tests.parts.github_server.state import Issue, Review, ReviewComment
 from tests.parts.published import webhook_examples
 
 Payload = dict[str, Any]
@@ -41,16 +41,11 @@ class Events:
             payload["issue"] = self.github.document(issue)
         return payload | more
 
-    def comment(self, comment: Comment) -> Payload:
-        """An `issue_comment`, of an issue or of a pull request's conversation."""
-        payload = example("issue_comment", "created") | self._around(comment.author.login)
-        payload["issue"] = self.github.document(comment.issue)
-        payload["comment"] |= self.github.document(comment)
-        return payload
-
     def review(self, review: Review) -> Payload:
         """A `pull_request_review`."""
-        return self._on_pull("pull_request_review", "submitted", "review", review)
+        payload = self._on_pull("pull_request_review", "submitted", "review", review)
+        payload["review"]["state"] = review.state.lower()
+        return payload
 
     def review_comment(self, comment: ReviewComment) -> Payload:
         """A `pull_request_review_comment`."""

@@ -23,7 +23,7 @@ from tests.parts.github_server import description, documents
 from tests.parts.github_server.app import GitHubApp
 from tests.parts.github_server.exchange import DOCS, Answer, Exchange, Fault, Hold, Site
 from tests.parts.github_server.stage import Stage
-from tests.parts.github_server.state import App, Comment, Issue, Review, ReviewComment, World
+from tests.parts.github_server.state import Comment, Issue, World
 from tests.parts.published import GRAPHQL_SCHEMA, OPENAPI, require
 from tests.parts.wsgi import serve
 
@@ -82,62 +82,10 @@ class GitHubServer(Stage):
             or (request.kind == "git" and request.path.endswith("/git-receive-pack"))
         ]
 
-    # Events: payloads. `sender`: the author unless given. `app`: as delivered to that App, with its
-    # installation.
-
-    def _event(
-        self,
-        action: str,
-        about: Issue | Comment | Review | ReviewComment,
-        sender: str | None = None,
-        app: App | None = None,
-        **parts: Any,
-    ) -> dict[str, Any]:
-        account = self.world.account(sender) if sender else about.author
-        payload = {"action": action, **parts, "repository": about.repository, "sender": account}
-        if app:
-            payload["installation"] = {"id": app.installation_id}
-        with self.world.lock:
-            event: dict[str, Any] = documents.render(Site(self.server_url), payload)
-        return event
-
-    def event_issue_comment(
-        self,
-        comment: Comment,
-        action: str = "created",
-        sender: str | None = None,
-        app: App | None = None,
-    ) -> dict[str, Any]:
-        return self._event(action, comment, sender, app, issue=comment.issue, comment=comment)
-
-    def event_issues(
-        self,
-        issue: Issue,
-        action: str = "opened",
-        sender: str | None = None,
-        app: App | None = None,
-        **parts: Any,
-    ) -> dict[str, Any]:
-        return self._event(action, issue, sender, app, issue=issue, **parts)
-
-    def event_issue_labeled(
-        self, issue: Issue, label: str, sender: str | None = None, app: App | None = None
-    ) -> dict[str, Any]:
-        """The label is put on the issue when it is not there. sender: the owner unless given."""
-        self.add_label(issue, label, sender)
-        by = sender or issue.repository.owner.login
-        return self.event_issues(issue, "labeled", by, app, label={"name": label})
-
-    def event_review_comment(
-        self, comment: ReviewComment, app: App | None = None
-    ) -> dict[str, Any]:
-        pull = self.document_of_pull(comment.issue)
-        return self._event("created", comment, None, app, pull_request=pull, comment=comment)
-
-    def event_review(self, review: Review, app: App | None = None) -> dict[str, Any]:
-        pull, document = self.document_of_pull(review.issue), self.document(review)
-        document["state"] = review.state.lower()
-        return self._event("submitted", review, None, app, pull_request=pull, review=document)
+    def event_issue_comment(self, comment: Comment) -> dict[str, Any]:
+        """The event of a comment, on an issue or in a pull request's conversation."""
+        about = {"action": "created", "issue": comment.issue, "comment": comment}
+        return self.document({**about, "repository": comment.repository, "sender": comment.author})
 
     def document(self, given: Any) -> dict[str, Any]:
         """What the REST API shows of something."""

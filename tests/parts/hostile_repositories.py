@@ -42,9 +42,9 @@ def write_tree_bomb(folder: Path, levels: int = 10, width: int = 10) -> None:
     _write_levels(folder, levels, [f"d{n:03}" for n in range(width)])
 
 
-def write_nested_trees(folder: Path, levels: int) -> None:
+def write_nested_trees(folder: Path, levels: int, name: str = "d") -> None:
     """Give `main` one file in `levels` folders within one another."""
-    _write_levels(folder, levels, ["d"])
+    _write_levels(folder, levels, [name])
 
 
 def write_huge_file(folder: Path, size: int) -> None:

@@ -86,7 +86,7 @@ def test_each_job_of_an_issue_and_of_its_pull_request_takes_few_requests(
     threads = [{"id": f"T{n}", "addressed": True, "answer": "Done."} for n in (1, 2, 3)]
     done = {"title": "Swap them", "message": "Swap them", "threads": threads}
     scenario.endpoint.script(bash("sed -i 's/a + b/b + a/' calc.py"), tool_call("finish", done))
-    scenario.acts(github.event_review(review), "pull_request_review")
+    scenario.acts(scenario.events.review(review), "pull_request_review")
     assert len([c for c in pull.review_comments if c.author.login == ACTIONS]) == 3
     scenario.require(api=25, git=15)
 

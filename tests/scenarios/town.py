@@ -55,7 +55,7 @@ class Town:
         """Open an issue."""
         self.github.advance(2)
         issue = self.github.create_issue(NAME, title, body, author=who)
-        self.tell("issues", self.github.event_issues(issue))
+        self.tell("issues", self.events.subject(issue, "opened", who))
         return issue
 
     def says(self, who: str, thread: Issue, words: str) -> Comment:
@@ -71,9 +71,9 @@ class Town:
         self.github.advance(2)
         review = self.github.add_review(pull, words, who, comments=lines)
         for comment in review.comments:
-            payload = self.github.event_review_comment(comment)
+            payload = self.events.review_comment(comment)
             self.tell("pull_request_review_comment", payload)
-        self.tell("pull_request_review", self.github.event_review(review))
+        self.tell("pull_request_review", self.events.review(review))
         return review
 
     def fails(self, pull: Issue, name: str, log: str) -> None:

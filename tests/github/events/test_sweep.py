@@ -15,6 +15,7 @@ from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Trigger
 from tests.github.test_github_reading import NAME, forge_for
+from tests.parts.events import Events
 from tests.parts.github import GitHubServer
 
 AT = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -48,7 +49,8 @@ def test_a_sweep_gives_the_same_trigger_as_the_event(
 ) -> None:
     issue = github.create_issue(NAME, "A fault", "It is wrong.", author="zoe")
     github.advance(3)
-    event = github.event_issue_labeled(issue, "agent", "mona")
+    github.add_label(issue, "agent", "mona")
+    event = Events(github, NAME).subject(issue, "labeled", "mona", label={"name": "agent"})
     from_event = parse_github_event("issues", event, POLICY)
     labeled = forge.labeled("agent")
     [found] = labeled.oldest_first()
