@@ -5,7 +5,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from resolver.errors import Cause
-from resolver.events.base import ObservationBase
+from resolver.events.base import EventBase, ObservationBase
 from resolver.models.base import LoggedModel
 from resolver.models.run import RunState
 
@@ -210,3 +210,8 @@ Observation = (
     | Null
 )
 """The closed union of the observations."""
+
+
+def images_of(event: EventBase) -> tuple[str, ...]:
+    """Return the data: URLs of the images in an observation."""
+    return event.images if isinstance(event, IPythonOutput | FileReadResult | McpResult) else ()

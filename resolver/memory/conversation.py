@@ -18,7 +18,7 @@ from typing import Literal
 
 from resolver.config.templates import render
 from resolver.events import observations as o
-from resolver.events.base import ActionBase, EventBase
+from resolver.events.base import ActionBase
 from resolver.events.lifecycle import ModelReplied
 from resolver.events.state import State
 from resolver.llm.base import THINKING
@@ -41,19 +41,6 @@ MAX_IMAGE_LENGTH = 3_000_000
 _SENT = "shown below"
 _SENDABLE_URL = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+")
 """Only data: URLs are sent: the provider would fetch any other URL itself."""
-
-
-def images_of(event: EventBase) -> tuple[str, ...]:
-    """Return the data: URLs of the images in an observation."""
-    match event:
-        case (
-            o.IPythonOutput(images=images)
-            | o.FileReadResult(images=images)
-            | o.McpResult(images=images)
-        ):
-            return images
-        case _:
-            return ()
 
 
 def first_sent_image(count: int) -> int:
@@ -205,7 +192,7 @@ class _Conversation:
         for note in turn.notes:
             if note.id not in forgotten:
                 picture_lines, picture_parts = self.pictures.of_task(self.history.pictures_of(note))
-                lines, parts = self.pictures.take(images_of(note))
+                lines, parts = self.pictures.take(o.images_of(note))
                 text = "\n".join([note_text(note, self.limit), *picture_lines, *lines])
                 _add_user(messages, text, [*picture_parts, *parts])
 
@@ -247,7 +234,7 @@ class _Conversation:
         result = turn.results.get(turn.actions[index].id) if index < len(turn.actions) else None
         masked = self.history.masked
         is_shown = result is not None and result.id not in masked
-        lines, parts = self.pictures.take(images_of(result) if result and is_shown else ())
+        lines, parts = self.pictures.take(o.images_of(result) if result and is_shown else ())
         return "\n".join([result_text(turn, index, self.limit, masked), *lines]), parts
 
     def _add_text_turn(self, messages: list[JsonObject], turn: Turn) -> None:

@@ -1,14 +1,15 @@
 """Converts events to what a person reads: single steps, and the view of a whole log.
 
-This module and view.py are the only ones that know how each kind of event appears in a trace.
+How each kind of event appears in a trace is in the templates `trace/step.txt.j2` and
+`trace/note.txt.j2`.
 """
 
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from typing import TypeGuard
 
+from resolver.config.templates import template_values
 from resolver.errors import LogError
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
@@ -22,12 +23,10 @@ from resolver.events.log import (
     parse_logged_event,
 )
 from resolver.events.state import State
-from resolver.models.approval import SecurityRisk
 from resolver.models.run import Completion, PlanItem, RunState
 from resolver.trace.plain import clean, clean_diff, one_line, plural, relative_command
 from resolver.trace.view import (
     Entry,
-    Language,
     Mood,
     TraceBlock,
     TraceHeader,
@@ -42,6 +41,7 @@ from resolver.trace.view import (
 )
 
 _IMAGE = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}")
+_DIFF_STARTS = ("diff --git ", "--- a/")
 MAX_FINDINGS = 40
 """Maximum number of findings of a verification that the header lists."""
 
@@ -140,144 +140,42 @@ def step_of(
     roots: paths of the repository in the sandboxes of the log. Commands and paths are shown
         relative to them.
     """
-    verb, subject, body = _describe_action(action)
-    subject = relative_command(subject, roots)
-    if body is not None and isinstance(action, a.CmdRun):
-        body = replace(body, text=relative_command(body.text, roots))
+    values = {"own_fields": own_fields, "as_json": as_json, "plural": plural}
+    shown = template_values("trace/step.txt.j2", action=action, observation=observation, **values)
+    subject, text = relative_command(shown["subject"], roots), shown["body"] or ""
+    if isinstance(action, a.CmdRun):
+        text = relative_command(text, roots)
     title = one_line(subject)
     if "\n" in subject.strip():
         title += " …"
-    shows_body = body is not None and clean(body.text).strip() not in ("", title)
+    request = _clean_block(TraceBlock(text, shown["language"]))
     step = TraceStep(
         number=number,
         event_id=action.id,
         kind=str(getattr(action, "kind", "")),
-        verb=verb,
+        verb=shown["verb"],
         subject=title,
         thought=clean(action.thought).strip(),
-        prose=clean(_prose(action)).strip(),
-        action=TraceBlock(_clean_block(body), body.language) if body and shows_body else None,
+        prose=clean(shown["prose"]).strip(),
+        action=request if clean(request.text).strip() not in ("", title) else None,
+        badge=shown["badge"],
+        mood=shown["mood"],
     )
-    if isinstance(action, a.Finish):
-        badge = None if action.task_completed else "task not completed"
-        step = replace(step, badge=badge, mood="good" if action.task_completed else "bad")
-    elif isinstance(action, a.Invalid):
-        step = replace(step, badge="not done", mood="bad")
-    if observation is not None:
-        step = _with_observation(step, action, observation)
-    elif action.observation:
-        step = replace(step, badge="no answer")
-    if action.security_risk is SecurityRisk.HIGH:
-        step = replace(step, badge=f"{step.badge}, high risk" if step.badge else "high risk")
-    return step
+    return step if observation is None else _with_observation(step, action, observation)
 
 
-def _describe_action(action: ActionBase) -> tuple[str, str, TraceBlock | None]:
-    """Return verb, subject, and the whole request if one line may not hold it."""
-    match action:
-        case a.CmdRun():
-            verb = "Type" if action.is_input else "Run"
-            return verb, action.command, TraceBlock(action.command, "bash")
-        case a.IPythonRunCell():
-            return "Run Python", action.code, TraceBlock(action.code, "python")
-        case a.FileRead():
-            lines = action.view_range
-            return (
-                "Read",
-                action.path + (f", lines {lines[0]} to {lines[1]}" if lines else ""),
-                None,
-            )
-        case a.FileWrite():
-            return "Create", action.path, TraceBlock(action.content, _code_language(action.path))
-        case a.FileEdit():
-            return _EDIT_VERBS[action.command], action.path, _edit_as_diff(action)
-        case a.McpCall():
-            arguments = TraceBlock(as_json(action.arguments), "json") if action.arguments else None
-            return "Call", f"{action.server}/{action.name}", arguments
-        case a.CodeSearch():
-            folder_suffix = f" below {action.path}" if action.path else ""
-            return "Search the code for", ", ".join(action.terms) + folder_suffix, None
-        case a.CodeExplore():
-            details = [action.direction, f"{plural(action.depth, 'edge')} deep", *action.edges]
-            return (
-                "Explore the code from",
-                f"{', '.join(action.start)} ({', '.join(details)})",
-                None,
-            )
-        case a.Recall(source=Source.ENVIRONMENT):
-            return "Load", f"{action.query}: {action.why}", None
-        case a.Recall():
-            return "Recall", action.query or "the list of skills", TraceBlock(action.query)
-        case a.Delegate():
-            return "Delegate to", action.agent, TraceBlock(action.task)
-        case a.ReviewComment(path=path, line=line):
-            start_line = f"{action.start_line}-" if action.start_line else ""
-            suggestion = TraceBlock(action.suggestion) if action.suggestion else None
-            return "Comment on", f"{path}:{start_line}{line} ({action.severity})", suggestion
-        case a.PlanUpdate(items=items):
-            completed = sum(item.status == "done" for item in items)
-            plan_lines = (f"{_PLAN_MARKS[item.status]} {item.title}" for item in items)
-            return "Plan", f"{completed} of {len(items)} done", TraceBlock("\n".join(plan_lines))
-        case _:
-            kind = str(getattr(action, "kind", "action"))
-            verb = _PLAIN_VERBS.get(kind, kind.replace("_", " ").capitalize())
-            return (verb, "", None) if action.observation is None else (verb, *_own_values(action))
-
-
-def _own_values(action: ActionBase) -> tuple[str, TraceBlock | None]:
-    """Return the first value of the action's own fields, and all fields if there are more."""
-    values = own_fields(action)
-    subject = str(next(iter(values.values()), ""))
-    return subject, TraceBlock(as_json(values), "json") if len(values) > 1 else TraceBlock(subject)
-
-
-_EDIT_VERBS = {"str_replace": "Edit", "insert": "Insert into", "undo_edit": "Undo the last edit of"}
-_PLAN_MARKS = {"todo": "○", "doing": "▸", "done": "✓"}
-_PLAIN_VERBS = {
-    "message": "Say",
-    "think": "Think",
-    "finish": "Finish",
-    "reject": "Decline",
-    "invalid": "Reply not followed",
-}
-
-
-def _edit_as_diff(action: a.FileEdit) -> TraceBlock:
-    old_lines = [f"-{line}" for line in (action.old_str or "").splitlines()]
-    new_lines = [f"+{line}" for line in (action.new_str or "").splitlines()]
-    position = [f"@@ after line {action.insert_line} @@"] if action.insert_line is not None else []
-    return TraceBlock("\n".join([*position, *old_lines, *new_lines]), "diff")
-
-
-def _prose(action: ActionBase) -> str:
-    """Return the prose in an action that a person should read in full."""
-    match action:
-        case a.Message() | a.Think():
-            return action.content
-        case a.Finish():
-            places = (f"- {place.where} {place.symbol}".rstrip() for place in action.places)
-            answers = (f"- {answer.id}: {answer.answer}" for answer in action.threads)
-            return "\n".join([action.message, *places, *answers])
-        case a.ReviewComment():
-            return action.body
-        case a.Reject() | a.Invalid():
-            return action.reason
-        case _:
-            return ""
-
-
-def _clean_block(block: TraceBlock) -> str:
-    """Return the block's text for display. In a diff, invisible characters are part of the code."""
-    return clean_diff(block.text) if block.language == "diff" else clean(block.text)
+def _clean_block(block: TraceBlock) -> TraceBlock:
+    """Return the block for display. In a diff, invisible characters are part of the code."""
+    clean_text = clean_diff if block.language == "diff" else clean
+    return TraceBlock(clean_text(block.text), block.language)
 
 
 def _with_observation(step: TraceStep, action: ActionBase, observation: Event) -> TraceStep:
     """Return the step with the result of its observation."""
-    badge, mood = _result_badge(observation)
     outputs = tuple(
-        TraceBlock(text.rstrip("\n"), block.language)
-        for block in _outputs(observation)
-        if (text := _clean_block(block)).strip() and text.strip() != step.prose
+        TraceBlock(block.text.rstrip("\n"), block.language)
+        for block in map(_clean_block, _outputs(observation))
+        if block.text.strip() and block.text.strip() != step.prose
     )
     shows_diff = any(block.language == "diff" for block in outputs)
     return replace(
@@ -285,30 +183,9 @@ def _with_observation(step: TraceStep, action: ActionBase, observation: Event) -
         # The diff that an edit resulted in says more than the arguments of the edit.
         action=None if shows_diff and isinstance(action, a.FileEdit) else step.action,
         outputs=outputs,
-        badge=step.badge or badge,
-        mood=step.mood if step.mood != "plain" else mood,
         seconds=_measured_seconds(action, observation) if action.observation else None,
-        images=tuple(image for image in _images(observation) if _IMAGE.fullmatch(image)),
+        images=tuple(image for image in o.images_of(observation) if _IMAGE.fullmatch(image)),
     )
-
-
-def _result_badge(observation: Event) -> tuple[str | None, Mood]:
-    """Return the observation's result in a word or two, and its mood."""
-    match observation:
-        case o.CmdOutput(exit_code=None):
-            return ("timed out", "bad") if observation.timed_out else ("still running", "plain")
-        case o.CmdOutput():
-            return f"exit code {observation.exit_code}", "bad" if observation.exit_code else "good"
-        case o.ErrorObservation():
-            return "not done", "bad"
-        case o.IPythonOutput(error=True) | o.McpResult(error=True):
-            return "error", "bad"
-        case o.DelegateResult():
-            return observation.state.value.replace(
-                "_", " "
-            ), "good" if observation.state is RunState.FINISHED else "bad"
-        case _:
-            return None, "plain"
 
 
 def _outputs(observation: Event) -> Iterable[TraceBlock]:
@@ -318,7 +195,9 @@ def _outputs(observation: Event) -> Iterable[TraceBlock]:
         return
     if isinstance(observation, o.PlanUpdated):
         return  # the plan itself is shown already
-    yield TraceBlock(str(getattr(observation, "content", "")), _language(observation))
+    text = str(getattr(observation, "content", ""))
+    is_diff = isinstance(observation, o.CmdOutput) and text[:200].lstrip().startswith(_DIFF_STARTS)
+    yield TraceBlock(text, "diff" if is_diff else None)
     match observation:
         case o.McpResult(structured=dict() as structured):
             yield TraceBlock(as_json(structured), "json")
@@ -326,25 +205,6 @@ def _outputs(observation: Event) -> Iterable[TraceBlock]:
             yield TraceBlock(as_json(unknown_fields(observation)), "json")
         case _:
             pass
-
-
-def _code_language(path: str) -> Language | None:
-    endings: dict[str, Language] = {"py": "python", "sh": "bash", "json": "json"}
-    return endings.get(path.rpartition(".")[2])
-
-
-def _language(observation: Event) -> Language | None:
-    text = str(getattr(observation, "content", ""))[:200].lstrip()
-    is_diff = isinstance(observation, o.CmdOutput) and text.startswith(("diff --git ", "--- a/"))
-    return "diff" if is_diff else None
-
-
-def _images(observation: Event) -> tuple[str, ...]:
-    match observation:
-        case o.IPythonOutput() | o.FileReadResult() | o.McpResult():
-            return observation.images
-        case _:
-            return ()
 
 
 def _with_reply(step: TraceStep, reply: Completion) -> TraceStep:
@@ -358,11 +218,8 @@ def _with_reply(step: TraceStep, reply: Completion) -> TraceStep:
 
 def _measured_seconds(action: EventBase, observation: EventBase) -> float:
     seconds = float(getattr(observation, "seconds", 0.0))
-    return seconds if seconds > 0 else _between(action.timestamp, observation.timestamp)
-
-
-def _between(start: datetime, end: datetime) -> float:
-    return (end - start).total_seconds()
+    waited = observation.timestamp - action.timestamp
+    return seconds if seconds > 0 else waited.total_seconds()
 
 
 def _header(events: list[Event]) -> TraceHeader:

@@ -11,7 +11,7 @@ from resolver.events.base import ObservationBase
 from resolver.events.lifecycle import Condensation, DelegateEvent
 from resolver.events.log import Event, parse_logged_event
 from resolver.events.state import State
-from resolver.memory.conversation import MAX_OBSERVATION_LENGTH, images_of
+from resolver.memory.conversation import MAX_OBSERVATION_LENGTH
 from resolver.memory.turns import History, Note, Turn, masked_text, note_text
 
 CHARACTERS_PER_TOKEN = 4.0
@@ -134,7 +134,7 @@ class CondenserView:
         """
         if observation.id in self.history.masked or isinstance(observation, o.ErrorObservation):
             return False
-        return len(observation.content) >= MIN_MASKABLE_LENGTH or bool(images_of(observation))
+        return len(observation.content) >= MIN_MASKABLE_LENGTH or bool(o.images_of(observation))
 
     @staticmethod
     def freed_by_masking(observation: ObservationBase) -> int:
@@ -209,7 +209,7 @@ def forgotten_ids(turn: Turn) -> set[int]:
 
 def _result_size(result: ObservationBase) -> int:
     return min(len(result.content), MAX_OBSERVATION_LENGTH) + PICTURE_LENGTH * len(
-        images_of(result)
+        o.images_of(result)
     )
 
 
