@@ -7,7 +7,7 @@ offers to all agents in addition to their basic tools.
 import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, field_validator
 
@@ -57,25 +57,36 @@ to it.
 
 @dataclass(frozen=True)
 class AgentDefinition:
-    """An agent as its definition file describes it.
+    """An agent, as its file or Resolver itself defines it.
 
+    description: one line about it, for agents that may delegate to it and people who may call it.
     tools: names of its tools, in the order in which they are offered to the model.
-    model: name of its model; None for the run's model.
     read_only: its result is its final message, and its changes to files are discarded.
-    prompt: the body of the file, added to the system prompt.
-    path: path of the file.
+    model: name of its model; None for the run's model.
+    prompt, path: the body of its file, added to the system prompt, and the path of the file; None
+    for one of Resolver's own.
     denied_model: the model that the file names but that the operator's settings do not allow; the
     run's model is used instead.
+    template: of its system prompt.
+    note: additional advice for agents that may delegate to it.
+    is_callable: whether a person can call it by name.
+    needs: the part of `AvailableTools` that it can't work without.
+    sees_images: it looks at images, if its model accepts them.
     """
 
     name: str
     description: str
     tools: tuple[str, ...]
-    model: str | None
     read_only: bool
-    prompt: str
-    path: str
+    model: str | None = None
+    prompt: str | None = None
+    path: str | None = None
     denied_model: str | None = None
+    template: str = "agent/defined.md.j2"
+    note: str | None = None
+    is_callable: bool = True
+    needs: Literal["browser_tools", "index"] | None = None
+    sees_images: bool = True
 
     def without_model(self) -> "AgentDefinition":
         """Return the definition with the run's model, and its own model in `denied_model`."""

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from rich.text import Text
 
-from resolver.agents.readonly import READ_ONLY, REVIEWER
+from resolver.agents.built_in import READ_ONLY, REVIEWER
 from resolver.cli.options import SettingsCommand, run_options
 from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
@@ -42,7 +42,7 @@ from resolver.runs.stages import RunRequest, RunResult
 from resolver.storage.earlier_runs import EVENTS, REQUEST
 from resolver.trace.plain import for_terminal
 
-IMPLIED_COMMANDS = {REVIEWER: Command.REVIEW, READ_ONLY: Command.QUESTION}
+IMPLIED_COMMANDS = {REVIEWER.name: Command.REVIEW, READ_ONLY.name: Command.QUESTION}
 """The command that an agent implies. Any other agent implies `Command.FIX`."""
 
 RESUMABLE = frozenset({RunState.LIMIT, RunState.STOPPED, RunState.ERROR, RunState.STUCK})

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from resolver.agents.readonly import REVIEWER
+from resolver.agents.built_in import REVIEWER
 from resolver.config.templates import render
 from resolver.errors import ForgeError
 from resolver.events import actions as a
@@ -135,7 +135,7 @@ def append_remarks(outcome: Outcome, log: RunLog) -> Outcome:
     It applies to a reviewer without a pull request, whose comments can't be shown in a diff.
     """
     opening = log.opening
-    if opening is None or opening.agent != REVIEWER or opening.task.pull is not None:
+    if opening is None or opening.agent != REVIEWER.name or opening.task.pull is not None:
         return outcome
     remarks = review_remarks(log.state.events)
     message = render("run/remarks.md.j2", message=outcome.message, remarks=remarks).strip()

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from resolver import __version__
 from resolver.agents.base import Agent
+from resolver.agents.built_in import REVIEWER
 from resolver.agents.definitions import AvailableTools
-from resolver.agents.readonly import REVIEWER
 from resolver.agents.registry import find_agent_model, has_fixed_task, is_answering_agent
 from resolver.agents.task_prompt import render_task
 from resolver.code_index.index import CodeIndex, index_action_handlers
@@ -388,7 +388,7 @@ def _render_task_prompt(prepared: PreparedRun, settings: Settings, root: str, st
         root,
         settings.allow_list.described,
         expects_answer=is_answering_agent(settings.agent, prepared.agents.agents),
-        expects_review=settings.agent == REVIEWER,
+        expects_review=settings.agent == REVIEWER.name,
         has_fixed_task=has_fixed_task(settings.agent),
         diff=workspace.pull_diff(with_invisible_shown),
         dialect=prompt.dialect if prompt else "tools",

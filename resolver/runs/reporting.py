@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 from rich.console import Console
 from rich.text import Text
 
-from resolver.agents.readonly import REVIEWER
+from resolver.agents.built_in import REVIEWER
 from resolver.agents.registry import find_agent_model, is_answering_agent
 from resolver.config.templates import render
 from resolver.config.temporary_directory import PREFIX as TEMPORARY_PREFIX
@@ -78,7 +78,7 @@ def is_review_run(log: RunLog | None) -> bool:
     """Return True if the run's agent reviews a pull request, so that its remarks become a
     review."""
     opening = log.opening if log else None
-    return opening is not None and opening.agent == REVIEWER and opening.task.pull is not None
+    return opening is not None and opening.agent == REVIEWER.name and opening.task.pull is not None
 
 
 def is_merge(prepared: PreparedRun) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 from resolver.agents.definitions import AvailableTools
-from resolver.agents.readonly import BrowsingAgent, VisualBrowsingAgent
+from resolver.agents.registry import make_agent
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.lifecycle import ModelReplied
@@ -32,18 +32,18 @@ class Seeing:
 
 
 @pytest.mark.parametrize(
-    ("kind", "sees", "is_sent"),
+    ("name", "sees", "is_sent"),
     [
-        (VisualBrowsingAgent, True, True),
-        (VisualBrowsingAgent, False, False),
-        (BrowsingAgent, True, False),
+        ("VisualBrowsingAgent", True, True),
+        ("VisualBrowsingAgent", False, False),
+        ("BrowsingAgent", True, False),
     ],
 )
 def test_the_visual_agent_alone_sees_pictures_if_its_model_can(
-    kind: type[BrowsingAgent], sees: bool, is_sent: bool
+    name: str, sees: bool, is_sent: bool
 ) -> None:
     model = Seeing(sees)
-    agent = kind(model, "tools", TOOLS)
+    agent = make_agent(name, model, "tools", TOOLS)
     call = a.McpCall(server="browser", name="browser_navigate", reply=1)
     seen = o.McpResult(content="[1] link", images=(PICTURE,), cause=2)
     events = [agent.system_prompt(), ModelReplied(completion=REPLY), call, seen]
@@ -51,5 +51,5 @@ def test_the_visual_agent_alone_sees_pictures_if_its_model_can(
     assert isinstance(agent.step(state), a.McpCall)
     assert (PICTURE in str(model.messages)) == is_sent
     assert "[1] link" in str(model.messages)
-    takes_pictures = kind is VisualBrowsingAgent and sees
+    takes_pictures = name == "VisualBrowsingAgent" and sees
     assert ("browser_take_screenshot" in model.messages[0]["content"]) >= takes_pictures

@@ -7,7 +7,7 @@ import pytest
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
-from resolver.agents.registry import AGENTS, make_agent
+from resolver.agents.registry import make_agent
 from resolver.errors import ContextWindowExceeded, UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -123,15 +123,6 @@ def test_a_missing_condensation_is_an_error() -> None:
     run.step(agent)
     with pytest.raises(ContextWindowExceeded):
         run.step(agent)
-
-
-def test_the_registry_makes_each_agent_under_its_own_name() -> None:
-    for name, built in AGENTS.items():
-        agent = make_agent(
-            name, ReplayModel([]), "auto", AvailableTools(index=True, mcp=(BROWSER_TOOL,))
-        )
-        assert agent.name == name
-        assert getattr(agent, "is_read_only", False) is built.is_read_only, name
 
 
 def finish(**arguments: str) -> Completion:

@@ -7,6 +7,7 @@ from functools import cache
 import pytest
 import tiktoken
 
+from resolver.agents.built_in import BUILT_IN
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import (
     FOLDER,
@@ -17,7 +18,7 @@ from resolver.agents.definitions import (
     AgentDefinition,
     AvailableTools,
 )
-from resolver.agents.registry import AGENTS, make_agent
+from resolver.agents.registry import make_agent
 from resolver.llm.replay import ReplayModel
 from resolver.memory.conversation import Dialect
 from resolver.models.run import McpTool
@@ -49,7 +50,6 @@ DEFINITIONS = tuple(
         name=f"agent-number-{number}",
         description=WORDS[:MAX_DESCRIPTION_LENGTH],
         tools=KNOWN_TOOLS,
-        model="",
         read_only=bool(number % 2),
         prompt=WORDS[:MAX_PROMPT_LENGTH],
         path=f"{FOLDER}agent-number-{number}.md",
@@ -59,7 +59,7 @@ DEFINITIONS = tuple(
 ALL = AvailableTools(
     delegates=True, mcp=(BROWSER_TOOL,), index=True, recall=True, definitions=DEFINITIONS
 )
-NAMES = (*AGENTS, "agent-number-0", "agent-number-1")
+NAMES = (*(agent.name for agent in BUILT_IN), "agent-number-0", "agent-number-1")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

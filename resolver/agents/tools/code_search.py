@@ -4,6 +4,7 @@ Only LocAgent has them: the index does not contain edits, so it would mislead an
 """
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -25,6 +26,7 @@ from resolver.agents.tools.base import (
     parse_objects,
 )
 from resolver.events import actions as a
+from resolver.events.base import ActionBase
 from resolver.models.run import CodePlace
 
 MAX_SEARCH_TERMS = 8
@@ -171,6 +173,38 @@ class PlacesArguments(Arguments):
         if self.task_completed and not self.places:
             raise ValueError("places is empty; if you found none, set task_completed to false")
         return self
+
+
+_MAX_PATH_PARTS = 40
+"""Maximum number of path components of a reported place that are considered."""
+
+
+def check_places(action: ActionBase, count_lines: Callable[[str], int | None]) -> ActionBase:
+    """Return the action, with its reported places marked as unknown if their file or lines do not
+    exist at the base commit.
+
+    count_lines: returns the number of lines of a file at the base commit, None if there is none.
+    """
+    if not isinstance(action, a.Finish) or not action.places:
+        return action
+    places = tuple(_check_place(place, count_lines) for place in action.places)
+    return action.model_copy(update={"places": places})
+
+
+def _check_place(place: CodePlace, count_lines: Callable[[str], int | None]) -> CodePlace:
+    """Return the place with its path relative to the repository.
+
+    Models also write absolute paths of the sandbox; leading folders are removed until a file
+    matches.
+    """
+    parts = place.path.strip("/").split("/")[:_MAX_PATH_PARTS]
+    start_indexes = range(len(parts) if place.path.startswith("/") else 1)
+    for path in ("/".join(parts[start:]) for start in start_indexes):
+        length = count_lines(path)
+        if length is not None:
+            known = (place.end or place.start or 0) <= length
+            return place.model_copy(update={"path": path, "known": known})
+    return place.model_copy(update={"known": False})
 
 
 TOOLS = (

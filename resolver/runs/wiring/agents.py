@@ -11,9 +11,9 @@ from functools import cache, partial
 from itertools import count
 
 from resolver.agents.base import Agent
+from resolver.agents.built_in import BUILT_IN, READ_ONLY, REVIEWER
 from resolver.agents.definitions import AvailableTools, Definitions, read_definitions
-from resolver.agents.readonly import READ_ONLY, REVIEWER
-from resolver.agents.registry import AGENTS, find_agent_model, make_agent, require_agent
+from resolver.agents.registry import find_agent_model, make_agent, require_agent
 from resolver.agents.tools.calls import BROWSER, suggest_name
 from resolver.config.agent_settings import parse_condensers
 from resolver.config.mcp_servers import ChosenServer, McpServer, choose_servers
@@ -56,7 +56,7 @@ from resolver.runtime.runtime import Runtime
 from resolver.security.analyzer import LLMSecurityAnalyzer
 from resolver.security.invisible_text import without_invisible
 
-RESERVED_NAMES = (*AGENTS, *COMMAND_NAMES)
+RESERVED_NAMES = (*(agent.name for agent in BUILT_IN), *COMMAND_NAMES)
 """Names that a repository's agents must not use."""
 
 BROWSER_TOOLS = frozenset({
@@ -124,7 +124,7 @@ def list_slash_commands(
     """
     defined = tuple(SlashCommand(agent.name, agent.description) for agent in agents.agents)
     built_in = (
-        SlashCommand(name, agent.description) for name, agent in AGENTS.items() if agent.is_callable
+        SlashCommand(agent.name, agent.description) for agent in BUILT_IN if agent.is_callable
     )
     taken_names = {
         name.casefold() for name in (*RESERVED_NAMES, *(command.name for command in defined))
@@ -148,9 +148,9 @@ def choose_agent(
         command = _find_slash_command(trigger.named, list_slash_commands(agents, tuple(skills)))
         name = name if command in skills else command.name
     elif trigger.command is Command.QUESTION:
-        name = READ_ONLY
+        name = READ_ONLY.name
     elif trigger.command is Command.REVIEW:
-        name = REVIEWER
+        name = REVIEWER.name
     require_agent(name, agents.agents)
     return name
 
