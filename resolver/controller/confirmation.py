@@ -20,7 +20,6 @@ from resolver.events.lifecycle import (
     ConfirmationAnswered,
     ConfirmationAsked,
     DelegateEvent,
-    Warned,
 )
 from resolver.events.log import Event, parse_logged_event
 from resolver.events.observations import ErrorObservation
@@ -34,7 +33,7 @@ from resolver.models.approval import (
     find_rule,
 )
 from resolver.models.run import RunState
-from resolver.security.analyzer import LLMSecurityAnalyzer, SecurityAnalyzer
+from resolver.security.analyzer import LLMSecurityAnalyzer
 from resolver.security.invisible_text import with_invisible_shown
 
 GATED_ACTIONS = (SandboxAction, a.McpCall)
@@ -82,7 +81,7 @@ class Confirmation:
     ask: tuple[ActionRule, ...] = ()
     refuse: tuple[ActionRule, ...] = ()
     wait: float = APPROVAL_SECONDS
-    analyzer: SecurityAnalyzer = field(default_factory=LLMSecurityAnalyzer)
+    analyzer: LLMSecurityAnalyzer = field(default_factory=LLMSecurityAnalyzer)
     notify: ApprovalNotifier | None = None
 
 
@@ -122,7 +121,7 @@ class Gate:
                 self.requests.end_confirmation()
                 return _refuse(refusing_rule)
             rule = find_rule(self.confirmation.ask, tool, text)
-            risk = self._assess(action)
+            risk = self.confirmation.analyzer.security_risk(action)
             if rule is None and not self._needs_approval(risk):
                 self.requests.end_confirmation()
                 return "allowed"
@@ -137,15 +136,6 @@ class Gate:
     def _needs_approval(self, risk: SecurityRisk) -> bool:
         mode = self.confirmation.mode
         return mode == "always" or (mode == "risky" and risk in RISKY)
-
-    def _assess(self, action: ActionBase) -> SecurityRisk:
-        """Return the risk of the action: `UNKNOWN`, with a warning, if the analyzer fails."""
-        try:
-            return self.confirmation.analyzer.security_risk(action)
-        except Exception as error:  # noqa: BLE001 - an analyzer never ends a run
-            message = f"the risk of an action could not be assessed: {error}"
-            self.stream.add(Warned(about="security_analyzer", message=message))
-            return SecurityRisk.UNKNOWN
 
     def _find_answer(self, action: ActionBase) -> ConfirmationAnswered | None:
         for event in self.state.events[action.id + 1 :]:

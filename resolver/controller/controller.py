@@ -35,7 +35,8 @@ from resolver.events.base import ActionBase, ObservationBase, Source
 from resolver.events.lifecycle import Condensation, Warned
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
-from resolver.memory.skills.recaller import NullRecaller, Recaller
+from resolver.memory.skills.library import Library
+from resolver.memory.skills.recaller import SkillRecaller
 from resolver.models.run import (
     AWAITING_STATES,
     FINAL_STATES,
@@ -117,7 +118,7 @@ class ControllerParts:
     max_pause: float = MAX_PAUSE_SECONDS
     delegates: delegation.Delegates | None = None
     host_handlers: HostHandlers = field(default_factory=dict)
-    recaller: Recaller = field(default_factory=NullRecaller)
+    recaller: SkillRecaller = field(default_factory=lambda: SkillRecaller(Library()))
     confirmation: Confirmation = field(default_factory=Confirmation)
 
 

@@ -171,12 +171,12 @@ _DECLINED_STATES = frozenset({RunState.FINISHED, RunState.REJECTED, RunState.AWA
 
 def derive_outcome(state: State) -> Outcome:
     """Return how the run ended, according to its log."""
-    finish = state.finish
+    finish = state.finish or a.Finish(message="", task_completed=False)
     limit = None
     if state.run_state is RunState.LIMIT and state.last_at is not None:
         # If no limit is reached, the rest of the budget did not suffice for another model call.
         limit = find_reached_limit(state, state.last_at) or "budget"
-    message = finish.message if finish else ""
+    message = finish.message
     if state.run_state is RunState.AWAITING_USER_INPUT:
         message = _find_question(state)
     return Outcome(
@@ -184,19 +184,17 @@ def derive_outcome(state: State) -> Outcome:
         reason=state.reason,
         next_step=state.next_step,
         because=state.because,
-        declined=finish.declined if finish and state.run_state in _DECLINED_STATES else None,
+        declined=finish.declined if state.run_state in _DECLINED_STATES else None,
         limit=limit,
         message=message,
-        cause=finish.root_cause if finish else "",
-        change=finish.change if finish else "",
-        verification=finish.verification if finish else "",
-        remaining=finish.remaining if finish else "",
-        places=finish.places if finish else (),
-        title=finish.title if finish else "",
-        pull_request_body=finish.pull_request_body if finish else "",
-        task_completed=bool(
-            finish and finish.task_completed and state.run_state is RunState.FINISHED
-        ),
+        cause=finish.root_cause,
+        change=finish.change,
+        verification=finish.verification,
+        remaining=finish.remaining,
+        places=finish.places,
+        title=finish.title,
+        pull_request_body=finish.pull_request_body,
+        task_completed=finish.task_completed and state.run_state is RunState.FINISHED,
         iterations=state.iterations,
         tokens=state.tokens,
         cost=state.cost,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO, TypedDict, get_args
 
 from pydantic import Field, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, PydanticSerializationError, from_json
+from pydantic_core import PydanticSerializationError, from_json
 
 from resolver.errors import LogError, UnstorableEvent
 from resolver.events import lifecycle as life
@@ -56,7 +56,8 @@ OBSERVATION_TYPES: tuple[type[EventBase], ...] = get_args(Observation)
 _KNOWN_EVENTS: TypeAdapter[KnownEvent] = TypeAdapter(
     Annotated[KnownEvent, Field(discriminator="kind")]
 )
-KINDS = frozenset(t.model_fields["kind"].default for t in get_args(KnownEvent))
+EVENT_TYPES: tuple[type[EventBase], ...] = get_args(KnownEvent)
+KINDS = frozenset(event_type.model_fields["kind"].default for event_type in EVENT_TYPES)
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
 """Limit of a line of the log in bytes. Lines of that size or more are neither written nor read."""
@@ -67,11 +68,12 @@ def parse_logged_event(data: dict[str, Any]) -> Event:
 
     Raises LogError if a known kind has wrong fields, or the log's format has another version.
     """
+    kind = data.get("kind")
     try:
+        if isinstance(kind, str) and kind not in KINDS:
+            return Unknown.model_validate(data)
         return _validate_nested(_KNOWN_EVENTS.validate_python(data, extra="allow"))
     except ValidationError as error:
-        if _is_unknown(error):
-            return _parse_unknown(data)
         raise _log_error(error, data) from error
 
 
@@ -79,11 +81,8 @@ def parse_line(line: bytes | str) -> Event:
     """Return one event from one line of events.jsonl. Raises what `parse_logged_event` raises."""
     try:
         return _validate_nested(_KNOWN_EVENTS.validate_json(line, extra="allow"))
-    except ValidationError as error:
-        data = _parse_object(line)
-        if _is_unknown(error):
-            return _parse_unknown(data)
-        raise _log_error(error, data) from error
+    except ValidationError:
+        return parse_logged_event(_parse_object(line))
 
 
 def _validate_nested(event: KnownEvent) -> KnownEvent:
@@ -91,18 +90,6 @@ def _validate_nested(event: KnownEvent) -> KnownEvent:
     if isinstance(event, life.DelegateEvent):
         parse_logged_event(event.event)
     return event
-
-
-def _is_unknown(error: ValidationError) -> bool:
-    error_details = _first_error(error)
-    return error_details["type"] == "union_tag_invalid" and not error_details["loc"]
-
-
-def _parse_unknown(data: dict[str, Any]) -> Unknown:
-    try:
-        return Unknown.model_validate(data)
-    except ValidationError as error:
-        raise _log_error(error, data) from error
 
 
 def _parse_object(line: bytes | str) -> dict[str, Any]:
@@ -133,13 +120,9 @@ def _log_error(error: ValidationError, data: dict[str, Any]) -> LogError:
             f"and this Resolver reads version {SCHEMA_VERSION}",
             f"read it with {writer}",
         )
-    error_details = _first_error(error)
+    error_details = error.errors(include_input=False, include_url=False)[0]
     location = ".".join(str(part) for part in error_details["loc"] if part != kind)
     return LogError(f"event {data.get('id')} ({kind}): {location}: {error_details['msg']}")
-
-
-def _first_error(error: ValidationError) -> ErrorDetails:
-    return error.errors(include_input=False, include_url=False)[0]
 
 
 MAX_NESTING_DEPTH = 100
@@ -306,6 +289,3 @@ def check_lines(
                 f"events are numbered 0, 1, 2, ... without gap; {DAMAGE_HINT}",
             )
         yield event
-
-
-EVENT_TYPES: tuple[type[EventBase], ...] = get_args(KnownEvent)

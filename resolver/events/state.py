@@ -13,7 +13,7 @@ from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, Source
-from resolver.events.log import Event
+from resolver.events.log import Event, parse_logged_event
 from resolver.models.base import FrozenModel
 from resolver.models.run import CheckedCommand, Completion, PlanItem, RunLimits, RunState, Tokens
 from resolver.models.truncate import keep_last_lines
@@ -47,12 +47,6 @@ class ModelMetrics(FrozenModel):
             tokens=self.tokens + completion.tokens,
             seconds=self.seconds + completion.latency,
         )
-
-
-_SANDBOX_OBSERVATIONS = frozenset(
-    {"cmd_output", "ipython_output", "file_write_result", "file_edit_result"}
-)
-"""Kinds of the observations that may have `changed`."""
 
 
 class State:
@@ -93,7 +87,7 @@ class State:
         self.finish: a.Finish | None = None
         self.pending: dict[int, EventBase] = {}
         self.commands: list[CheckedCommand] = []
-        self._nested_commands: dict[tuple[int, ...], str] = {}
+        self._begun_commands: dict[tuple[int | None, ...], str] = {}
         self.files_touched: list[str] = []
         self.changed_files: int | None = None
         self.plan: tuple[PlanItem, ...] = ()
@@ -132,28 +126,20 @@ class State:
         if isinstance(event, ActionBase) and event.observation:
             self.pending[event.id] = event
         elif event.cause is not None:
-            self._resolve_pending(event)
+            self.pending.pop(event.cause, None)
+        self._count(event, event.id)
         match event:
             case life.RunStarted(limits=limits):
                 self.limits = limits
             case life.LimitsExtended(limits=limits):
                 self.limits = limits
                 self.warned = {w for w in self.warned if not w.startswith("limit:")}
-            case life.ModelReplied(completion=completion):
-                self.iterations += 1
-                self._add_completion(completion, life.AGENT)
-            case life.ServiceReplied(completion=completion, service=service):
-                self._add_completion(completion, service)
-            case life.DelegateEvent():
-                self._apply_nested(event)
             case life.ReplayDiverged():
                 self.divergences.append(event)
             case life.Warned(about=about):
                 self.warned.add(about)
             case a.PlanUpdate(items=items):
                 self.plan = items
-            case o.SandboxObservation(changed=o.ChangedPaths() as changed):
-                self._add_changes(changed)
             case o.AgentStateChanged(state=new, reason=reason):
                 self.run_state, self.reason = new, reason
                 self.next_step, self.because = event.next_step, event.because
@@ -161,6 +147,30 @@ class State:
                 self.finish = event
             case a.Message(source=Source.USER):
                 self.auto_replies = 0 if event.cause is None else self.auto_replies + 1
+            case _:
+                pass
+
+    def _count(self, event: Event, event_id: int, path: tuple[int, ...] = ()) -> None:
+        """Add what counts for the whole run, whether the agent or a delegate of it has done it.
+
+        event_id: of the event in this log. path: ids of the delegations that led to the event.
+        """
+        match event:
+            case life.DelegateEvent(delegate=delegate):
+                self._count(parse_logged_event(event.event), event_id, (*path, delegate))
+            case life.ModelReplied(completion=completion):
+                self.iterations += 1
+                self._add_completion(completion, life.AGENT)
+            case life.ServiceReplied(completion=completion, service=service):
+                self._add_completion(completion, service)
+            case a.CmdRun(is_input=False, source=Source.AGENT):
+                self._begun_commands[*path, event.id] = event.command
+            case o.SandboxObservation(changed=changed):
+                if changed is not None:
+                    self._add_changes(changed)
+                command = self._begun_commands.pop((*path, event.cause), None)
+                if command is not None and isinstance(event, o.CmdOutput):
+                    self._add_command(command, event, event_id)
             case _:
                 pass
 
@@ -173,51 +183,19 @@ class State:
         else:
             self.priced += completion.cost
 
-    def _apply_nested(self, event: life.DelegateEvent) -> None:
-        """Update the state with an event of a delegate's log, as far as it matters for the whole
-        run."""
-        path: tuple[int, ...] = (event.delegate,)
-        data = event.event
-        while data["kind"] == "delegate_event":
-            path, data = (*path, data["delegate"]), data["event"]
-        if data["kind"] in _SANDBOX_OBSERVATIONS and data.get("changed"):
-            self._add_changes(o.ChangedPaths.model_validate(data["changed"]))
-        match data["kind"]:
-            case "model_replied" | "service_replied" as kind:
-                self.iterations += kind == "model_replied"
-                completion = Completion.model_validate(data["completion"], extra="allow")
-                self._add_completion(completion, str(data.get("service", life.AGENT)))
-            case "cmd_run" if not data.get("is_input"):
-                self._nested_commands[*path, data["id"]] = data["command"]
-            case "cmd_output":
-                command = self._nested_commands.pop((*path, data.get("cause", -1)), None)
-                if command is not None:
-                    self._add_command(
-                        command, data.get("exit_code"), event.id, data.get("content", "")
-                    )
-            case _:
-                pass
-
-    def _add_command(self, command: str, exit_code: int | None, event_id: int, output: str) -> None:
-        tail = keep_last_lines(output, MAX_OUTPUT_TAIL)
-        self.commands.append(
-            CheckedCommand(
-                command=command, exit_code=exit_code, event_id=event_id, output_tail=tail
-            )
+    def _add_command(self, command: str, output: o.CmdOutput, event_id: int) -> None:
+        checked = CheckedCommand(
+            command=command,
+            exit_code=output.exit_code,
+            event_id=event_id,
+            output_tail=keep_last_lines(output.content, MAX_OUTPUT_TAIL),
         )
+        self.commands.append(checked)
 
     def _add_changes(self, changed: o.ChangedPaths) -> None:
         self.changed_files = changed.differing
         known = set(self.files_touched)
         self.files_touched += [path for path in changed.paths if path not in known]
-
-    def _resolve_pending(self, event: Event) -> None:
-        action = self.pending.pop(event.cause, None) if event.cause is not None else None
-        match action, event:
-            case a.CmdRun(is_input=False, source=Source.AGENT), o.CmdOutput():
-                self._add_command(action.command, event.exit_code, event.id, event.content)
-            case _:
-                pass
 
 
 class LogFollower:

@@ -64,29 +64,20 @@ class Pictures:
 
     def take(self, images: Sequence[str]) -> tuple[list[str], list[JsonObject]]:
         """Count the next images; return lines of text about them and the content parts to send."""
-        lines: list[str] = []
-        parts: list[JsonObject] = []
+        statuses = []
         for image in images:
             self.count += 1
-            status = self._image_status(image)
-            lines.append(f"[image {self.count}: {status}]")
-            if status == _SENT:
-                parts.append({"type": "text", "text": f"Image {self.count}:"})
-                parts.append({"type": "image_url", "image_url": {"url": image}})
-        return lines, parts
+            statuses.append((self.count, image, self._image_status(image)))
+        return _show_images("image", statuses)
 
     def of_task(self, pictures: Sequence[Picture]) -> tuple[list[str], list[JsonObject]]:
         """Return the same for the images of the task, which are not counted."""
-        lines: list[str] = []
-        parts: list[JsonObject] = []
+        statuses = []
         for picture in pictures:
             is_sent = self.accepts_images and bool(_SENDABLE_URL.fullmatch(picture.data))
             status = _SENT if is_sent else "not shown, since you can't see images here"
-            lines.append(f"[picture {picture.number}: {status}]")
-            if is_sent:
-                parts.append({"type": "text", "text": f"Picture {picture.number}:"})
-                parts.append({"type": "image_url", "image_url": {"url": picture.data}})
-        return lines, parts
+            statuses.append((picture.number, picture.data, status))
+        return _show_images("picture", statuses)
 
     def _image_status(self, image: str) -> str:
         """Return `_SENT`, or the reason why the image is not sent."""
@@ -99,6 +90,22 @@ class Pictures:
         if not _SENDABLE_URL.fullmatch(image):
             return "not shown, since only PNG, JPEG, GIF and WebP can be"
         return _SENT
+
+
+def _show_images(
+    noun: str, images: Sequence[tuple[int, str, str]]
+) -> tuple[list[str], list[JsonObject]]:
+    """Return a line about each image, and the content parts of those that are sent.
+
+    images: number, URL and status of each.
+    """
+    lines = [f"[{noun} {number}: {status}]" for number, _, status in images]
+    parts: list[JsonObject] = []
+    for number, url, status in images:
+        if status == _SENT:
+            parts.append(_text_part(f"{noun.capitalize()} {number}:"))
+            parts.append({"type": "image_url", "image_url": {"url": url}})
+    return lines, parts
 
 
 Dialect = Literal["tools", "tags"]

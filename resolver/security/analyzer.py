@@ -1,22 +1,13 @@
-"""Analyzers return the security risk of an agent's action. The sandbox is the boundary: a risk
+"""Returns the security risk of an agent's action. The sandbox is the boundary: a risk
 only decides whether a person looks at the action first.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from resolver.events.actions import McpCall, SandboxAction
 from resolver.events.base import ActionBase
 from resolver.models.approval import SecurityRisk
-
-
-class SecurityAnalyzer(Protocol):
-    """Assesses the risk of actions."""
-
-    def security_risk(self, action: ActionBase) -> SecurityRisk:
-        """Return the risk of the action. An error counts as `UNKNOWN`."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,6 @@ there whatever few actions need, because each run waits for its start."""
 
 BROAD_HANDLERS = {
     "resolver/controller/controller.py": 1,  # one step
-    "resolver/controller/confirmation.py": 1,  # a security analyzer, which must not end the run
     "resolver/runs/pipeline.py": 1,  # one delivery
     "resolver/runs/spans.py": 1,  # telemetry, which must not change how a run ended
     "resolver/config/background.py": 1,  # raised in the thread that asks for the result

@@ -21,8 +21,14 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.actions import SandboxAction
 from resolver.events.base import EventBase, Source
-from resolver.events.lifecycle import DelegateEvent, LimitsExtended, ModelReplied
-from resolver.events.log import Event, parse_logged_event
+from resolver.events.lifecycle import (
+    Condensation,
+    ConfirmationAnswered,
+    DelegateEvent,
+    LimitsExtended,
+    ModelReplied,
+)
+from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event, parse_logged_event
 from resolver.events.observations import Observation
 from resolver.events.state import State
 from resolver.events.stores import MemoryStore
@@ -82,6 +88,20 @@ def all_events(events: Iterable[Event]) -> list[Event]:
             else [event]
         )
     return found
+
+
+def recorded_content(
+    events: Iterable[Event], without_states: bool = False
+) -> list[tuple[str, str]]:
+    """Return what was done, observed and decided at all levels, without times and ids."""
+    kept = (*ACTION_TYPES, *OBSERVATION_TYPES, Condensation, ConfirmationAnswered)
+    left_out = {"id", "timestamp", "cause", "reply", "action"}
+    return [
+        (event.kind, event.model_dump_json(exclude=left_out))
+        for event in all_events(events)
+        if isinstance(event, kept)
+        and not (without_states and isinstance(event, o.AgentStateChanged))
+    ]
 
 
 class Scenario:

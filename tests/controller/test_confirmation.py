@@ -25,7 +25,7 @@ from resolver.events.log import Event
 from resolver.models.approval import PendingApproval, SecurityRisk, parse_action_rule
 from resolver.models.run import Completion, RunState
 from tests.controller.dummy_agent import DummyAgent
-from tests.controller.scenario import START, Scenario, all_events, finish, hand_on, reply
+from tests.controller.scenario import START, Scenario, finish, hand_on, recorded_content, reply
 
 DANGER = "rm -rf /"
 LATER = START + timedelta(days=1)
@@ -82,25 +82,6 @@ def test_an_action_without_a_rating_needs_approval_as_one_of_unknown_risk() -> N
     assert (asked.wanted.level, asked.wanted.rule) == (SecurityRisk.UNKNOWN, None)
 
 
-class FailingAnalyzer:
-    def security_risk(self, action: ActionBase) -> SecurityRisk:
-        raise RuntimeError(f"no idea about {action.id}")
-
-
-def test_an_analyzer_that_fails_rates_unknown_and_does_not_end_the_run() -> None:
-    scenario = Scenario()
-    confirmation = replace(
-        waiting(Thread(scenario, [Approve("maria", LATER)])), analyzer=FailingAnalyzer()
-    )
-    scenario.go(DummyAgent([SAFE, FINISH]), confirmation=confirmation)
-    [asked] = scenario.of(ConfirmationAsked)
-    assert asked.wanted.level is SecurityRisk.UNKNOWN
-    [warned] = scenario.of(Warned)
-    assert warned.about == "security_analyzer" and "no idea about" in warned.message
-    assert scenario.sandbox.done == ["ls"]
-    assert scenario.state.run_state is RunState.FINISHED
-
-
 def ruled(action: ActionBase, mode: str = "never", **rules: str) -> Scenario:
     scenario = Scenario()
     parsed = {name: (parse_action_rule(text),) for name, text in rules.items()}
@@ -155,13 +136,16 @@ def test_an_approved_action_is_executed_once_and_the_approver_logged() -> None:
     assert waits.state is RunState.AWAITING_CONFIRMATION
 
 
-def test_a_denied_action_is_not_executed_and_the_agent_is_informed_why() -> None:
-    scenario = run([RISKY], [Deny("maria", LATER, "use make clean")])
+@pytest.mark.parametrize(
+    "decision",
+    [Deny("maria", LATER, "use make clean"), MessageToAgent("use make clean", "maria")],
+)
+def test_a_denied_action_is_not_executed_and_the_agent_is_informed_why(decision: Request) -> None:
+    scenario = run([RISKY], [decision])
     assert scenario.sandbox.done == []
     [denied] = scenario.of(o.ErrorObservation)
     assert denied.code == "denied"
-    assert "maria" in denied.content
-    assert "use make clean" in denied.content
+    assert "maria" in denied.content and "use make clean" in denied.content
     assert scenario.state.run_state is RunState.FINISHED
 
 
@@ -228,13 +212,6 @@ def test_all_actions_wait_if_confirmation_is_always() -> None:
     assert scenario.sandbox.done == ["ls"]
 
 
-def test_a_comment_instead_of_a_decision_denies() -> None:
-    scenario = run([RISKY], [MessageToAgent("clean only build/", "maria")])
-    assert scenario.sandbox.done == []
-    [denied] = scenario.of(o.ErrorObservation)
-    assert "clean only build/" in denied.content
-
-
 def test_an_action_too_long_to_be_shown_is_refused() -> None:
     scenario = run([risky(f"{DANGER} # {'x' * MAX_SHOWN_LENGTH}")])
     assert scenario.thread.shown == []  # type: ignore[attr-defined]
@@ -279,16 +256,6 @@ def worked(earlier: Sequence[Event] = ()) -> Scenario:
     return scenario
 
 
-def recorded_content(events: Sequence[Event]) -> list[tuple[str, str]]:
-    kept = (a.CmdRun, o.CmdOutput, o.ErrorObservation, ConfirmationAnswered)
-    left_out = {"id", "timestamp", "cause", "reply", "action"}
-    return [
-        (e.kind, e.model_dump_json(exclude=left_out))
-        for e in all_events(events)
-        if isinstance(e, kept)
-    ]
-
-
 def test_a_delegates_actions_wait_as_well_and_every_log_says_so() -> None:
     scenario = worked()
     assert scenario.state.run_state is RunState.FINISHED
@@ -304,7 +271,7 @@ def test_a_run_killed_after_any_event_decides_the_same() -> None:
     events = list(full.store)
     for length in range(3, len(events)):
         again = worked(events[:length])
-        assert recorded_content(list(again.store)) == recorded_content(events), (
+        assert recorded_content(again.store, True) == recorded_content(events, True), (
             f"cut off after {length} events"
         )
         assert again.state.run_state is RunState.FINISHED

@@ -1,5 +1,7 @@
 """Tests of comparing a replayed run with its recording."""
 
+import pytest
+
 from resolver.controller.replay import compare_with_recording
 from resolver.events.actions import CmdRun, Message
 from resolver.events.base import EventBase, Source
@@ -35,41 +37,33 @@ def output(content: str, code: int = 0) -> CmdOutput:
     return CmdOutput(content=content, exit_code=code)
 
 
-def test_identical_events_have_no_difference() -> None:
-    log = [CmdRun(command="ls"), output("a\nb")]
-    assert differences(log, log) == []
+def changed(path: str) -> CmdOutput:
+    return output("").model_copy(update={"changed": ChangedPaths(paths=(path,), count=1)})
 
 
-def test_the_text_of_a_result_does_not_count() -> None:
-    assert differences([output("0.002s in /workspace")], [output("1.204s in /tmp/x")]) == []
+LS = CmdRun(command="ls")
+MESSAGES = [Message(content=content, source=Source.USER) for content in "ab"]
 
 
-def test_another_changed_file_is_a_difference() -> None:
-    before, after = (
-        output("").model_copy(update={"changed": ChangedPaths(paths=(path,), count=1)})
-        for path in ("a.py", "b.py")
-    )
-    [found] = differences([before], [after])
-    assert (found.field, found.recorded, found.found) == ("changed", "a.py", "b.py")
-
-
-def test_another_exit_code_is_reported_with_the_recorded_event() -> None:
-    [found] = differences(
-        [CmdRun(command="t"), output("", 0)], [CmdRun(command="t"), output("", 1)]
-    )
-    assert (found.recorded_id, found.field, found.recorded, found.found) == (
-        2,
-        "exit_code",
-        "0",
-        "1",
-    )
+@pytest.mark.parametrize(
+    ("recorded", "now", "found"),
+    [
+        ([LS, output("a\nb")], [LS, output("a\nb")], None),
+        # Times and paths in the text of a result differ in every run.
+        ([output("0.002s in /workspace")], [output("1.204s in /tmp/x")], None),
+        (MESSAGES[:1], MESSAGES[1:], None),
+        ([LS, output("", 0)], [LS, output("", 1)], (2, "exit_code", "0", "1")),
+        ([changed("a.py")], [changed("b.py")], (1, "changed", "a.py", "b.py")),
+        ([LS], [CmdRun(command="pwd")], (1, "command", "ls", "pwd")),
+    ],
+)
+def test_what_differs_is_reported_with_the_recorded_event(
+    recorded: list[EventBase], now: list[EventBase], found: tuple[int, str, str, str] | None
+) -> None:
+    reported = [(d.recorded_id, d.field, d.recorded, d.found) for d in differences(recorded, now)]
+    assert reported == ([found] if found else [])
 
 
 def test_another_base_commit_is_a_difference() -> None:
     [found] = differences([], [], base="c" * 40)
     assert (found.field, found.found) == ("base", "c" * 40)
-
-
-def test_messages_of_the_user_are_not_compared() -> None:
-    first, second = (Message(content=c, source=Source.USER) for c in "ab")
-    assert differences([first], [second]) == []

@@ -1,6 +1,7 @@
 """Creates condensers by name from one explicit table."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from resolver.config.agent_settings import NO_CONDENSER
 from resolver.memory.condensers.rules import (
@@ -13,10 +14,10 @@ from resolver.memory.condensers.rules import (
 )
 from resolver.memory.condensers.view import Condenser
 from resolver.memory.condensers.with_model import (
-    FreeTextNotes,
     LLMAttention,
-    StructuredNotes,
     SummaryClient,
+    write_notes,
+    write_structured_notes,
 )
 
 OpenClient = Callable[[], SummaryClient]
@@ -29,10 +30,10 @@ CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
     "amortized": lambda _, **parameters: AmortizedForgetting(**parameters),
     "window": lambda _, **parameters: ConversationWindow(**parameters),
     "summarizing": lambda open_client, **parameters: ConversationWindow(
-        write_notes=FreeTextNotes(open_client()), **parameters
+        write_notes=partial(write_notes, open_client()), **parameters
     ),
     "structured": lambda open_client, **parameters: ConversationWindow(
-        write_notes=StructuredNotes(open_client()), **parameters
+        write_notes=partial(write_structured_notes, open_client()), **parameters
     ),
     "attention": lambda open_client, **parameters: LLMAttention(open_client(), **parameters),
 }

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from resolver.config.templates import render
 from resolver.errors import LimitReached, ModelError
@@ -102,21 +102,21 @@ MAX_USER_MESSAGES_LENGTH = 4_000
 """Maximum characters of the user's messages that are quoted to the model."""
 
 
-@dataclass(frozen=True)
-class FreeTextNotes:
-    """Asks for notes as free text in the model's own form. A `NoteWriter`."""
+def write_notes(client: SummaryClient, view: CondenserView, turns: Sequence[Turn]) -> str | None:
+    """Return notes as free text in the model's own form; None if there is no usable reply."""
+    question = render("memory/summarize.md.j2", **_quote_work(view, turns))
+    completion = client.ask(question)
+    return _accept_notes(client, completion.text) if completion else None
 
-    client: SummaryClient
 
-    def __call__(self, view: CondenserView, turns: Sequence[Turn]) -> str | None:
-        """Return the notes; None if there is no usable reply."""
-        record = _quote(view, render_turns(turns), view.history.notes)
-        completion = self.client.ask(render("memory/summarize.md.j2", **record))
-        if completion is None:
-            return None
-        if not completion.text.strip():
-            self.client.refuse("its reply was empty")
-        return truncate_middle(completion.text.strip(), MAX_NOTES_LENGTH) or None
+def _quote_work(view: CondenserView, turns: Sequence[Turn]) -> dict[str, str]:
+    return _quote(view, render_turns(turns), view.history.notes)
+
+
+def _accept_notes(client: SummaryClient, notes: str) -> str | None:
+    if not notes.strip():
+        client.refuse("its reply was empty")
+    return truncate_middle(notes.strip(), MAX_NOTES_LENGTH) or None
 
 
 class WorkState(BaseModel):
@@ -137,39 +137,29 @@ class WorkState(BaseModel):
     open_questions: tuple[str, ...] = Field(default=(), description="what is not known yet")
 
 
-@dataclass(frozen=True)
-class StructuredNotes:
-    """Asks for notes in fixed fields, so that the model leaves no aspect out. A `NoteWriter`.
+def write_structured_notes(
+    client: SummaryClient, view: CondenserView, turns: Sequence[Turn]
+) -> str | None:
+    """Return notes in fixed fields, so that the model leaves no aspect out; None if there is no
+    usable reply.
 
     The model answers with JSON in its text.
     """
-
-    client: SummaryClient
-
-    def __call__(self, view: CondenserView, turns: Sequence[Turn]) -> str | None:
-        """Return the notes; None if there is no usable reply."""
-        fields = [(name, field.description) for name, field in WorkState.model_fields.items()]
-        question = render(
-            "memory/structured.md.j2",
-            **_quote(view, render_turns(turns), view.history.notes),
-            fields=fields,
-        )
-        completion = self.client.ask(question)
-        if completion is None:
-            return None
-        try:
-            state = WorkState.model_validate(_parse_object(completion.text), extra="ignore")
-        except (ValueError, ValidationError) as error:
-            self.client.refuse(f"its reply has not the form asked for: {str(error)[:200]}")
-            return None
-        parts = [
-            (name.replace("_", " ").capitalize(), [item[:400] for item in items[:12]])
-            for name, items in state.model_dump().items()
-        ]
-        notes = render("memory/structured_notes.md.j2", parts=parts).strip()
-        if not notes:
-            self.client.refuse("its reply was empty")
-        return truncate_middle(notes, MAX_NOTES_LENGTH) or None
+    fields = [(name, field.description) for name, field in WorkState.model_fields.items()]
+    values = _quote_work(view, turns)
+    completion = client.ask(render("memory/structured.md.j2", **values, fields=fields))
+    if completion is None:
+        return None
+    try:
+        state = WorkState.model_validate(_parse_object(completion.text), extra="ignore")
+    except ValueError as error:
+        client.refuse(f"its reply has not the form asked for: {str(error)[:200]}")
+        return None
+    parts = [
+        (name.replace("_", " ").capitalize(), [item[:400] for item in items[:12]])
+        for name, items in state.model_dump().items()
+    ]
+    return _accept_notes(client, render("memory/structured_notes.md.j2", parts=parts))
 
 
 _STEP_NUMBER = re.compile(r"\d+")

@@ -7,7 +7,7 @@ to the end of the conversation, each skill at most once, within fixed limits.
 import posixpath
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from resolver.config.templates import render
 from resolver.events import actions as a
@@ -39,26 +39,6 @@ _CODE_TOOLS = frozenset({"execute_bash", "execute_ipython_cell", "str_replace_ed
 RecalledText = tuple[a.Recall, o.RecallResult]
 
 
-class Recaller(Protocol):
-    """Decides what the agent is to be shown next."""
-
-    def recall(self, state: State) -> Sequence[RecalledText]:
-        """Return the events to add to the stream before the model is called: each action followed
-        by its result.
-
-        The same log always gives the same answer. What the log already contains is not returned
-        again.
-        """
-        ...
-
-
-class NullRecaller:
-    """A recaller that never loads anything."""
-
-    def recall(self, state: State) -> Sequence[RecalledText]:  # noqa: ARG002 - the protocol
-        return ()
-
-
 @dataclass(frozen=True)
 class _TextToLoad:
     """A text to load. `hint` says how to read it in full when it is truncated."""
@@ -85,7 +65,12 @@ class SkillRecaller:
         self._clear()
 
     def recall(self, state: State) -> Sequence[RecalledText]:
-        """See `Recaller`."""
+        """Return the events to add to the stream before the model is called: each action followed
+        by its result.
+
+        The same log always gives the same answer. What the log already contains is not returned
+        again.
+        """
         new_events, is_start = self._log.read(state)
         if is_start:
             self._clear()

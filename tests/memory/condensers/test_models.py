@@ -2,6 +2,7 @@
 
 import json
 import re
+from functools import partial
 
 import pytest
 
@@ -10,10 +11,10 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.memory.condensers.rules import ConversationWindow
 from resolver.memory.condensers.with_model import (
-    FreeTextNotes,
     LLMAttention,
-    StructuredNotes,
     SummaryClient,
+    write_notes,
+    write_structured_notes,
 )
 from resolver.memory.conversation import ConversationMemory
 from tests.memory.condensers.scenarios import (
@@ -29,11 +30,11 @@ from tests.memory.test_conversation import assert_pairs_are_complete
 
 
 def summarizing(client: SummaryClient) -> ConversationWindow:
-    return ConversationWindow(write_notes=FreeTextNotes(client))
+    return ConversationWindow(write_notes=partial(write_notes, client))
 
 
 def structured(client: SummaryClient) -> ConversationWindow:
-    return ConversationWindow(write_notes=StructuredNotes(client))
+    return ConversationWindow(write_notes=partial(write_structured_notes, client))
 
 
 def left(log: Log) -> list[int]:
