@@ -25,7 +25,7 @@ QUICK ?=
 # them, as Python keeps bytecode.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo check test test-deep parts chaos lint format docs docs-site bench \
+.PHONY: help demo check test test-deep parts chaos lint format docs bench \
 	lock audit sbom clean
 
 help:
@@ -38,7 +38,6 @@ help:
 	@echo "make lint    ruff, mypy, import rules"
 	@echo "make format  let ruff format the code"
 	@echo "make docs    write what is made from the code: references, inputs, parts of workflows"
-	@echo "make docs-site  build the documentation as a site in site/; fails on a dead link"
 	@echo "make bench   all benchmarks, into bench/RESULTS.md: ONLY=sandbox,steps for some, QUICK=1 for small ones"
 	@echo "make lock    write the locked versions and hashes in requirements/ from pyproject.toml"
 	@echo "make audit   look the locked versions up among known vulnerabilities; check the workflows"
@@ -99,14 +98,6 @@ docs: $(VENV)/.installed-test
 	$(BIN)/python -m scripts.reference_docs
 	$(BIN)/python -m scripts.attacks_docs > docs/reference/attacks.md
 
-# Not quiet: mkdocs would not count its warnings, and a dead link would pass. The variable refuses the
-# advertisement that the theme prints.
-docs-site: $(VENV)/.installed-test
-	@$(PIP_INSTALL) --quiet -r $(LOCKS)/docs.txt
-	@NO_MKDOCS_2_WARNING=true $(BIN)/mkdocs build --strict
-	@echo "site/index.html is the first page; $(BIN)/mkdocs serve shows it with search"
-
-
 bench: $(VENV)/.installed-test
 	$(BIN)/python bench/run_all.py $(if $(QUICK),--quick) $(if $(ONLY),--only $(ONLY))
 
@@ -119,13 +110,12 @@ lock: $(VENV)/.installed
 		pyproject.toml -o $(LOCKS)/test.txt
 	$(LOCK) --only-binary :all: --group lock -c $(LOCKS)/test.txt -o $(LOCKS)/lock.txt
 	$(LOCK) --only-binary :all: --group audit -c $(LOCKS)/test.txt -o $(LOCKS)/audit.txt
-	$(LOCK) --only-binary :all: --group docs -c $(LOCKS)/test.txt -o $(LOCKS)/docs.txt
 
 audit: $(VENV)/.installed-test
 	@$(PIP_INSTALL) -r $(LOCKS)/audit.txt
 	$(BIN)/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
 		-r $(LOCKS)/run.txt -r $(LOCKS)/build.txt -r $(LOCKS)/test.txt \
-		-r $(LOCKS)/lock.txt -r $(LOCKS)/audit.txt -r $(LOCKS)/docs.txt
+		-r $(LOCKS)/lock.txt -r $(LOCKS)/audit.txt
 	$(BIN)/zizmor --no-progress .
 
 sbom: $(VENV)/.installed

@@ -20,8 +20,6 @@ Each line is a test: what is tried, and what holds. In the tests of whole runs, 
 does exactly what the attacker wants, so that no result depends on the good sense of a model. To run
 all of them:
 
-<!-- not run: runs for minutes; CI executes these tests -->
-
     .venv/bin/pytest -m "attack and not deep"
 
 [THREATS.md](../../THREATS.md) has the threats that these tests belong to, and what is not defended.

@@ -37,8 +37,6 @@ lines each, from the event `ID` on. `resolver trace` reads both:
 
     resolver trace DIR
 
-<!-- not run: needs a bucket -->
-
     resolver trace s3://BUCKET/PREFIX/RUN
 
 ## A damaged log

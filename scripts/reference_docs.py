@@ -50,8 +50,6 @@ far. New fields may be added. `format` rises when the meaning of a field changes
 
 METRICS_HEAD = """# Metrics
 
-<!-- not run: starts a server -->
-
     resolver serve --metrics-port 9464
     curl http://127.0.0.1:9464/metrics
 
