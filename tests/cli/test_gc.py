@@ -1,9 +1,6 @@
 """`resolver gc` and the folders it knows."""
 
 import os
-import subprocess
-import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,62 +8,29 @@ import docker
 import pytest
 from docker.models.containers import Container
 
+from resolver.cli.main import run
 from resolver.config.temporary_directory import (
     abandoned_directories,
     lock_directory,
+    temporary_directory,
 )
 from resolver.runtime.docker import idle_containers
 from resolver.runtime.engine import RUN_LABEL, remove_container
 from resolver.runtime.services import SERVICE_LABEL
 
-RESOLVER = str(Path(sys.executable).with_name("resolver"))
-HOLD = """
-import sys
-from resolver.config.temporary_directory import temporary_directory
-with temporary_directory() as folder:
-    print(folder, flush=True)
-    sys.stdin.read()
-"""
 
-
-@pytest.fixture
-def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process with a scratch folder in tmp_path."""
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLD],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-    ) as process:
-        yield process
-        process.kill()
-
-
-def gc(tmp: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [RESOLVER, "gc", *options],
-        env={**os.environ, "TMPDIR": str(tmp)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-
-def test_a_killed_process_leaves_a_folder_that_is_found_and_removed(
-    holder: subprocess.Popen[str], tmp_path: Path
+def test_a_folder_that_a_killed_process_has_left_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert holder.stdout is not None
-    folder = Path(holder.stdout.readline().strip())
-    assert abandoned_directories(tmp_path, os.geteuid()) == []
-    holder.kill()
-    holder.wait()
-    assert abandoned_directories(tmp_path, os.geteuid()) == [folder]
-    done = gc(tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert f"removed folder {folder}" in done.stdout
-    assert not folder.exists()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    killed = tmp_path / "resolver-killed"
+    (killed / "clone.git").mkdir(parents=True)
+    os.close(lock_directory(killed))  # as the kernel does when a process ends
+    with temporary_directory() as at_work:
+        assert run(["gc"], {"DOCKER_HOST": "tcp://127.0.0.1:1"}) == 0
+        assert f"removed folder {killed}\n1 removed\n" in capsys.readouterr().out
+        assert [killed.exists(), at_work.exists()] == [False, True]
+    assert not at_work.exists()
 
 
 def test_a_folder_at_work_a_foreign_one_and_a_link_stay(tmp_path: Path) -> None:

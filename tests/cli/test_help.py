@@ -43,6 +43,10 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
         (["resolve", "x#1", "--runtime", "moon"], "'moon' is not one of"),
         (["trace", "missing.jsonl"], "missing.jsonl contains no run"),
         (["trace", str(Path(__file__))], "line 1: not a line of JSON"),
+        (["demo", "--folder", "/proc/x"], "resolver: /proc/x: No such file"),
+        # The byte E9, as it is in Latin-1: Python has it as a lone surrogate.
+        (["resolve", "/", "--text", "It is broken in the caf\udce9"], "is not UTF-8"),
+        (["resolve", "/", "--issue", "caf\udce9.md"], "is not UTF-8"),
     ],
 )
 def test_a_wrong_command_line_is_reported_in_words(
@@ -106,3 +110,13 @@ def test_an_error_can_not_control_the_terminal_or_the_runner(
     shown = capsys.readouterr().err
     assert "\x1b" not in shown
     assert not any(line.lstrip().startswith("::") for line in shown.splitlines())
+
+
+def test_a_reader_that_has_gone_is_no_traceback() -> None:
+    command = [sys.executable, "-c", "from resolver.cli.main import main; main()", "--help"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        said = process.stderr.read()
+    assert process.returncode == 1
+    assert b"Traceback" not in said

@@ -4,8 +4,8 @@ import pytest
 from pydantic import SecretStr
 
 from resolver.errors import ModelAuthError, ModelError
-from resolver.llm.base import Model, ModelConfig
-from resolver.llm.preflight import check_model
+from resolver.llm.base import DEFAULT_SET_BY, Model, ModelConfig
+from resolver.llm.preflight import check_model, explain
 from resolver.llm.registry import make_model
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, html, reply
 
@@ -72,3 +72,10 @@ def test_an_unreachable_address_is_retried_and_then_refused() -> None:
     assert len(retries) == 2
     assert raised.value.cause == "provider_down"
     assert "LLM_BASE_URL" in raised.value.next_step
+
+
+def test_a_certificate_that_is_not_trusted_is_explained() -> None:
+    text = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: self-signed certificate"
+    explained = explain(ModelError(text, "", cause="provider_down"), DEFAULT_SET_BY)
+    assert explained.what == f"nothing answers at the address: {text}"
+    assert "SSL_CERT_FILE" in explained.next_step
