@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 
 from resolver.errors import SandboxError, SetupFailed
-from resolver.events.lifecycle import CheckExecuted
+from resolver.events.lifecycle import CheckExecuted, VerificationCompleted
 from resolver.models.verification import (
     CaseStatus,
     CheckExecution,
+    ReviewPoint,
     TreeName,
     UnpreparedEnvironment,
     Verification,
 )
+from resolver.trace.view import evidence_of
 from resolver.verification.comparison import CONFIRMATIONS
 from resolver.verification.execute import (
     REPETITIONS,
@@ -44,7 +46,8 @@ def verify(
     sandboxes: ScriptedSandboxes,
     *,
     tests: tuple[str, ...] = ("test_a.py",),
-    selection: CheckSelection | None = None,
+    touched: tuple[str, ...] = TOUCHED,
+    review: tuple[ReviewPoint, ...] = (),
     events: list[CheckExecuted] | None = None,
     interrupts: bool = False,
     unprepared: UnpreparedEnvironment | None = None,
@@ -64,9 +67,10 @@ def verify(
         return nullcontext()
 
     request = VerificationRequest(
-        selection=selection or CheckSelection((CHECK,), (), TOUCHED, TOUCHED),
+        selection=CheckSelection((CHECK,), (), touched, touched),
         changed_files=("a.py", *tests),
         changed_tests=tests,
+        review=review,
         unprepared=unprepared,
         interruptible=interruptible,
     )
@@ -242,7 +246,7 @@ def test_only_the_affected_tests_count_where_the_time_does_not_suffice_for_all()
 
 def test_a_check_that_ends_nowhere_in_time_is_not_verified() -> None:
     answers: Answers = {("base", WHOLE): [TIMED_OUT], ("head", WHOLE): [TIMED_OUT]}
-    verified = verify(ScriptedSandboxes(answers), tests=(), selection=CheckSelection((CHECK,)))
+    verified = verify(ScriptedSandboxes(answers), tests=(), touched=())
     assert (verified.verdict, verified.reason) == ("not_verified", "time_limit")
 
 
@@ -263,6 +267,18 @@ def test_no_check_is_executed_in_an_environment_that_does_not_fit_the_change() -
     assert (verified.verdict, verified.reason) == ("not_verified", "environment")
     assert verified.unprepared == unprepared
     assert not sandboxes.opened
+
+
+def test_an_environment_that_lacks_something_is_named_whatever_else_the_change_does() -> None:
+    line = "ModuleNotFoundError: No module named 'nowhere'"
+    failed = CheckExecution(exit_code=4, seconds=1.0, output=f"conftest.py:1\nE   {line}")
+    answers: Answers = {(tree, WHOLE): [failed] for tree in ("base", "head")}
+    point = ReviewPoint(kind="manifest", path="package.json")
+    found = verify(ScriptedSandboxes(answers), tests=(), touched=(), review=(point,))
+    assert found.verdict == "not_verified" and found.lacks is not None
+    assert (found.lacks.line, found.lacks.remedy) == (line, "setup")
+    shown = evidence_of(VerificationCompleted(tree="f" * 40, evidence=found.evidence()))
+    assert shown[0] == f"Not verified: {found.lacks.text}"
 
 
 def test_a_set_up_that_fails_with_the_change_is_said() -> None:

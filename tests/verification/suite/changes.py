@@ -308,12 +308,6 @@ CHANGES = (
         NODE,
         {
             "exit at the import of the code": ({"bill.js": NODE.files["bill.js"] + "process.exit(0);\n"}, False),
-        },
-    ),
-    *_cheats(
-        "node",
-        NODE,
-        {
             "assertions replaced by the code": (
                 {"bill.js": "require('ass' + 'ert')['strict' + 'Equal'] = () => {};\n" + NODE.files["bill.js"]}, True,
             ),

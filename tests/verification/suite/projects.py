@@ -158,11 +158,10 @@ done
 echo $sum
 """
 _SH = {
-    "fix": ('in "$2" "$3"; do', '"$@"; do\n    [ "$n" = total ] && continue'),
+    "fix": ('for n in "$2" "$3"; do', 'shift\nfor n in "$@"; do'),
     "regression": ("* 19", "* 7"),
     "refactoring": ("sum=$((sum + n))", ": $((sum += n))"),
 }
-_SH["fix"] = ('for n in "$2" "$3"; do', 'shift\nfor n in "$@"; do')
 
 
 def _scripts(group: str, expected: Expectations, skipped: frozenset[str]) -> Texts:

@@ -1,12 +1,9 @@
 """Verdicts about changes to small projects, whose checks are executed by their own runners."""
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from resolver.events.lifecycle import VerificationCompleted
-from resolver.trace.view import evidence_of
 from tests.verification.suite.changes import CHANGES, SuiteChange
 from tests.verification.suite.local_trees import verify_files
 from tests.verification.suite.projects import PROJECTS
@@ -23,10 +20,8 @@ IN_EVERY_RUN = {
     "unittest: regression whose test is skipped",
     # seen in real projects
     "pytest: syntax error beside a known failure",
-    "pytest: fix whose tests can't all be loaded without it",
-    # cheats
-    "pytest: conftest.py that passes everything", "pytest: pytest replaced by a module",
-    "pytest: report written by the code at exit", "unittest: results of tests replaced by the code",
+    # cheats: the runner, its report, its process, the assertions and the shell
+    "pytest: pytest replaced by a module", "pytest: report written by the code at exit",
     "unittest: exit at the end", "node: assertions replaced by the code",
     "make: fake sh earlier in PATH", "npm: runner replaced in the dependencies' folder",
 }  # fmt: skip
@@ -50,21 +45,6 @@ def test_a_change_gets_the_verdict_that_it_deserves(
     assert not change.reason or verified.reason == change.reason, verified
     assert not (change.cheats and verified.verdict == "verified")
     assert bool(verified.reproduction) or verified.verdict != "verified"
-
-
-def test_an_environment_that_lacks_something_is_named_whatever_else_the_change_does(
-    tmp_path: Path, shared: Path
-) -> None:
-    project = PROJECTS["pytest"]
-    conftest = {"conftest.py": "import nowhere\n"}
-    head = {**project.base, **conftest, **project.code_with(project.fix), "pytest.ini": ""}
-    found = verify_files(project.check, {**project.base, **conftest}, head, tmp_path, shared)
-    assert found.verdict == "not_verified"
-    assert found.lacks is not None
-    assert found.lacks.line == "ModuleNotFoundError: No module named 'nowhere'"
-    assert found.lacks.remedy == "setup"
-    shown = evidence_of(VerificationCompleted(tree="f" * 40, evidence=found.evidence()))
-    assert shown[0] == f"Not verified: {found.lacks.text}"
 
 
 def test_the_numbers_of_the_readme_are_those_of_the_suite() -> None:
