@@ -67,6 +67,7 @@ def command(
     Existing files are kept unless --force is given. Nothing is committed or sent anywhere. The exit
     code is 1 if --check finds that the setup fails.
     """
+    load_settings({"mention": mention}, {}, only={"mention"})
     checkout = _checkout(path)
     root, read = checkout.root, _reader(checkout.root)
     surveyed = survey(read)
