@@ -104,6 +104,15 @@ def test_a_rule_in_the_way_is_reported(github: GitHubServer, doctor: Any) -> Non
     assert code == 0, bad
 
 
+def test_all_rules_of_a_renamed_repository_are_read(github: GitHubServer, doctor: Any) -> None:
+    repository(github)
+    token = github.token_for("mona")
+    github.move_repository(NAME, "octo/renamed")
+    assert doctor(token)[0] == 0
+    [asked] = [request for request in github.requests if "/rules/" in request.path]
+    assert asked.path.startswith("/repos/octo/renamed/") and asked.query == {"per_page": "100"}
+
+
 def by_app(app: App) -> dict[str, str]:
     return {"RESOLVER_APP_ID": str(app.id), "RESOLVER_APP_PRIVATE_KEY": app.private_key}
 

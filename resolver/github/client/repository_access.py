@@ -78,7 +78,10 @@ class RepositoryAccess:
 
         Source: https://docs.github.com/en/rest/repos/rules
         """
-        rules = self._get(f"/rules/branches/{branch}?per_page=100", unknown_statuses={404})
+        # A redirect from an earlier name of the repository would lose the number per page.
+        name = self.page["full_name"]
+        path = f"/rules/branches/{branch}?per_page=100"
+        rules = self._get(path, unknown_statuses={404}, repository=name)
         return frozenset(str(rule["type"]) for rule in rules or ())
 
     def file(self, path: str) -> bytes | None:
@@ -87,11 +90,18 @@ class RepositoryAccess:
             file = get_repository_file(repository_at(self._requester, self._name), path)
             return file.decoded_content if file else None
 
-    def _get(self, path: str, unknown_statuses: Collection[int] = ()) -> Any:
-        """Return an answer, None if its status is one of `unknown_statuses`."""
+    def _get(
+        self, path: str, unknown_statuses: Collection[int] = (), repository: str | None = None
+    ) -> Any:
+        """Return an answer, None if its status is one of `unknown_statuses`.
+
+        repository: the present name of the repository, where a redirect is no answer.
+        """
         with self._access.wrap_errors(f"read {self._name}{path}", "metadata: read"):
             try:
-                return self._requester.requestJsonAndCheck("GET", f"/repos/{self._name}{path}")[1]
+                return self._requester.requestJsonAndCheck(
+                    "GET", f"/repos/{repository or self._name}{path}"
+                )[1]
             except GithubException as error:
                 if error.status not in unknown_statuses:
                     raise
