@@ -9,6 +9,7 @@ import click
 from rich.text import Text
 
 from resolver.cli.options import SettingsCommand, settings_options
+from resolver.cli.resolve import run_request_from
 from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import load_settings
 from resolver.config.templates import render
@@ -17,11 +18,11 @@ from resolver.errors import SandboxError
 from resolver.events.stream import utc_now
 from resolver.github.comments.report import failure_from_error
 from resolver.github.local_issue import local_trigger
-from resolver.runs.common import filtered_log, open_host, require_model, run_id, stop_on_signals
-from resolver.runs.output import Output
+from resolver.runs.common import filtered_log, require_model, run_id, stop_on_signals
+from resolver.runs.output import Output, StoredRequest
 from resolver.runs.pipeline import run_pipeline
 from resolver.runs.reporting import print_result
-from resolver.runs.stages import RunRequest, RunResult
+from resolver.runs.stages import RunResult
 from resolver.runs.wiring.sandbox import engine_environment
 from resolver.runtime.engine import has_image
 from resolver.trace.plain import clean_diff, for_terminal, one_line
@@ -52,8 +53,8 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
         options = {**options, "model": f"replay:{RECORDING}"}
     settings = load_settings(options, environment)
     require_model(settings)
-    now, host = utc_now(), open_host(environment)
-    engine = engine_environment(settings, host.environment)
+    now = utc_now()
+    engine = engine_environment(settings, environment)
     if settings.runtime == "auto" and not has_image(engine, settings.image):
         options = {**options, "runtime": "local"}
     folder = folder.resolve() / f"{now:%Y%m%d-%H%M%S}"
@@ -63,15 +64,9 @@ def command(environment: Mapping[str, str], /, live: bool, folder: Path, **optio
     if not display.is_quiet:
         text = render("run/demo.txt.j2", live=live, model=settings.model, repository=repository)
         console.print(Text(text.rstrip()), soft_wrap=True)
-    request = RunRequest(
-        trigger=trigger,
-        run=run_id(trigger.key, now),
-        output=Output(folder / "output"),
-        load_settings=lambda repository: load_settings(options, environment, repository),
-        host=host,
-        issue=str(issue),
-        progress=display.progress,
-    )
+    stored = StoredRequest(run=run_id(trigger.key, now), trigger=trigger, issue=str(issue))
+    output = Output(folder / "output")
+    request = run_request_from(stored, output, options, environment, progress=display.progress)
     with display.during(), stop_on_signals(), filtered_log(settings, request.host):
         result = run_pipeline(request, None)
     failure = None if live else _replay_failure(result)

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from resolver.cli.options import SettingsCommand, settings_options
-from resolver.cli.resolve import given_limits, open_forge, run_displayed
+from resolver.cli.resolve import given_limits, open_forge, run_displayed, run_request_from
 from resolver.cli.run_display import RunDisplay, display_options, take_display
 from resolver.config.settings import Settings, load_settings
 from resolver.config.templates import render
@@ -36,9 +36,8 @@ from resolver.runs.common import (
     stop_on_signals,
 )
 from resolver.runs.execute import open_sandbox
-from resolver.runs.output import Output
+from resolver.runs.output import Output, StoredRequest
 from resolver.runs.resuming.rebuild import Reexecution, RelocatedExecutor, reexecute
-from resolver.runs.stages import RunRequest
 from resolver.runs.wiring.sandbox import RunHost, runtime_kind
 from resolver.storage.log_location import open_log
 from resolver.trace.plain import for_terminal, one_line
@@ -200,7 +199,7 @@ def _fork(
     """
     settings = load_settings(options, environment)
     require_model(settings)
-    host, now, original = open_host(environment), utc_now(), log.opening.task.trigger
+    now, original = utc_now(), log.opening.task.trigger
     if is_url(log.source) and original.number is not None:
         trigger = command_line_trigger(original.repository, original.number, now)
     else:
@@ -209,16 +208,19 @@ def _fork(
     run = run_id(trigger.key, trigger.at)
     folder = Output(output or default_output(environment, run))
     folder.begin_with(kept)
-    request = RunRequest(
-        trigger=trigger,
+    stored = StoredRequest(
         run=run,
-        output=folder,
-        load_settings=lambda repository: load_settings(options, environment, repository),
-        host=host,
-        publish=publish,
+        trigger=trigger,
         continuation=Continuation(run=current_run(list(kept)), message=message, by=read_login()),
-        limit_overrides=given_limits(options),
         source=log.source,
+    )
+    request = run_request_from(
+        stored,
+        folder,
+        options,
+        environment,
+        publish=publish,
+        limit_overrides=given_limits(options),
         progress=display.progress,
     )
     return run_displayed(request, open_forge(request, settings), settings, display)

@@ -207,7 +207,7 @@ def new_request(target: str | None, issue: Path | str | None, settings: Settings
         implied_command = IMPLIED_COMMANDS.get(settings.agent, Command.FIX)
         trigger = command_line_trigger(*_number(target, settings), now, implied_command)
     run = run_id(trigger.key, trigger.at)
-    path_of_issue = str(issue.resolve()) if isinstance(issue, Path) else ""
+    path_of_issue = str(issue.resolve()) if isinstance(issue, Path) else None
     return StoredRequest(run=run, trigger=trigger, issue=path_of_issue)
 
 
