@@ -6,7 +6,7 @@ The jobs of GitHub Actions have the repository alone in common and keep their le
 
 import logging
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pydantic import ValidationError
 from sqlalchemy import URL, Column, Connection, String, Table, Text, select, text
@@ -14,7 +14,7 @@ from sqlalchemy import URL, Column, Connection, String, Table, Text, select, tex
 from resolver.config.retries import RetryPolicy
 from resolver.errors import ResolverError
 from resolver.github.events.quota_ledger import (
-    RUN_RETENTION_DAYS,
+    MAX_RESERVATION,
     Answer,
     Change,
     CostTotal,
@@ -122,7 +122,7 @@ def _lock(connection: Connection) -> None:
 
 
 def _read_ledger(connection: Connection, repository: str, now: datetime) -> QuotaLedger:
-    first_day = day_of(now - timedelta(days=RUN_RETENTION_DAYS))
+    first_day = day_of(now - MAX_RESERVATION)
     query = select(COSTS.c.run).where(COSTS.c.repository == repository, COSTS.c.day >= first_day)
     return QuotaLedger(_parse_runs(connection.scalars(query)))
 

@@ -17,7 +17,7 @@ from resolver.github.events.quota_decision import (
     QuotaRequest,
     decide_quota,
 )
-from resolver.github.events.quota_ledger import RUN_RETENTION_DAYS, LedgerRun, QuotaLedger
+from resolver.github.events.quota_ledger import MAX_RESERVATION, LedgerRun, QuotaLedger
 from resolver.storage.database import DatabaseError, parse_database_url
 from resolver.storage.quota_table import QuotaTable
 from tests.github.events.ledgers import NOW, a_run, ended, key
@@ -62,7 +62,7 @@ def test_what_is_written_is_read_by_others(database_url: URL, table: QuotaTable)
 
 
 def test_old_runs_are_in_the_totals_alone(table: QuotaTable) -> None:
-    old = NOW - timedelta(days=RUN_RETENTION_DAYS + 1)
+    old = NOW - MAX_RESERVATION - timedelta(days=1)
     put(table, ended(1, at=old), ended(2))
     assert [run.key for run in table.read(REPOSITORY, NOW).runs] == [key(2)]
     assert sum(total.runs for total in table.totals(NOW)) == 2

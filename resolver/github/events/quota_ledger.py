@@ -7,12 +7,12 @@ instructions to a model. This module does not know where the ledger is stored; s
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 MAX_LEDGER_BYTES = 4_000_000
 """Maximum size of a ledger in bytes. A larger one is reported as unreadable."""
@@ -20,14 +20,11 @@ MAX_LEDGER_BYTES = 4_000_000
 MAX_LINE_BYTES = 2_000
 """Maximum length of one line in bytes. A longer one is invalid."""
 
-RUN_RETENTION_DAYS = 7
-"""Days for which single runs are kept. Older ones are reduced to daily sums."""
+RETENTION_DAYS = 100
+"""Days for which runs are kept."""
 
-SUM_RETENTION_DAYS = 100
-"""Days for which the daily sums are kept."""
-
-MAX_RUNS = 5_000
-"""Maximum number of single runs. The oldest ones beyond it are added to the sums of their day."""
+MAX_RUNS = 10_000
+"""Maximum number of runs. The oldest ones beyond it are not kept."""
 
 MAX_CLOCK_DIFFERENCE = timedelta(hours=1)
 """Tolerated clock difference between machines. An entry dated further in the future is invalid."""
@@ -52,17 +49,11 @@ Login = Annotated[str, Field(pattern=f"^{_LOGIN}$")]
 RunId = Annotated[str, Field(pattern=f"^(?:{RUN_ID})?$")]
 
 
-class _Line(BaseModel):
-    """One line of the ledger.
-
-    Fields that a newer version added are ignored, and lost when the line is written again.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-class LedgerRun(_Line):
+class LedgerRun(BaseModel):
     """A run: its cost is reserved before the work begins and recorded when it ends.
+
+    It is one line of the ledger. Fields that a newer version added are ignored, and lost when the
+    line is written again.
 
     Attributes:
         key: Digest of the trigger's key. A request has one entry, however often it is started.
@@ -76,6 +67,8 @@ class LedgerRun(_Line):
         unpriced: Number of replies without a known price.
         ending: How the run ended; "" while it is active.
     """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
 
     kind: Literal["run"] = "run"
     key: Key
@@ -102,16 +95,6 @@ class LedgerRun(_Line):
         return self.cost + (self.reserved if self.is_active(now) else 0.0)
 
 
-class LedgerDay(_Line):
-    """The sums of one day (YYYY-MM-DD, UTC) whose single entries are no longer kept."""
-
-    kind: Literal["day"] = "day"
-    day: Annotated[str, Field(pattern=r"^20[0-9]{2}-[01][0-9]-[0-3][0-9]$")]
-    runs: Number
-    cost: Dollars
-    unpriced: Number = 0
-
-
 @dataclass(frozen=True)
 class CostTotal:
     """Cost of the runs of a repository in a month (YYYY-MM, UTC).
@@ -129,16 +112,9 @@ class CostTotal:
     active_runs: int = 0
 
 
-_LedgerEntry = LedgerRun | LedgerDay
-
-_ENTRY: TypeAdapter[_LedgerEntry] = TypeAdapter(
-    Annotated[_LedgerEntry, Field(discriminator="kind")]
-)
-
-
 @dataclass(frozen=True)
 class QuotaLedger:
-    """The entries of a ledger, each kind sorted oldest first.
+    """The runs of a ledger, sorted oldest first.
 
     Attributes:
         is_damaged: True when invalid lines were skipped when the ledger was read.
@@ -147,7 +123,6 @@ class QuotaLedger:
     """
 
     runs: tuple[LedgerRun, ...] = ()
-    days: tuple[LedgerDay, ...] = ()
     is_damaged: bool = False
     readable: bool = True
 
@@ -162,19 +137,21 @@ class QuotaLedger:
 
     def totals(self, repository: str, now: datetime) -> tuple[CostTotal, ...]:
         """Return the totals by month, newest first. repository: its name, for the result."""
-        months: dict[str, CostTotal] = {}
-
-        def add(month: str, **more: float) -> None:
-            total = months.get(month, CostTotal(month, repository, 0, 0.0, 0))
-            sums = {name: getattr(total, name) + value for name, value in more.items()}
-            months[month] = replace(total, **sums)
-
-        for day in self.days:
-            add(day.day[:7], runs=day.runs, cost=day.cost, unpriced=day.unpriced)
+        months: dict[str, list[LedgerRun]] = {}
         for run in self.runs:
-            active = {"reserved": run.reserved, "active_runs": 1} if run.is_active(now) else {}
-            add(day_of(run.at)[:7], runs=1, cost=run.cost, unpriced=run.unpriced, **active)
-        return tuple(months[month] for month in sorted(months, reverse=True))
+            months.setdefault(day_of(run.at)[:7], []).append(run)
+        return tuple(
+            CostTotal(
+                month=month,
+                repository=repository,
+                runs=len(runs),
+                cost=sum(run.cost for run in runs),
+                unpriced=sum(run.unpriced for run in runs),
+                reserved=sum(run.reserved for run in runs if run.is_active(now)),
+                active_runs=sum(run.is_active(now) for run in runs),
+            )
+            for month, runs in sorted(months.items(), reverse=True)
+        )
 
 
 Answer = TypeVar("Answer")
@@ -216,61 +193,33 @@ def read_ledger(data: bytes, now: datetime) -> QuotaLedger:
     """
     if len(data) > MAX_LEDGER_BYTES:
         return QuotaLedger(readable=False)
-    entries = [_parse_entry(line, now) for line in data.split(b"\n") if line.strip()]
-    runs = {entry.key: entry for entry in entries if isinstance(entry, LedgerRun)}
-    days = {entry.day: entry for entry in entries if isinstance(entry, LedgerDay)}
+    entries = [_parse_run(line, now) for line in data.split(b"\n") if line.strip()]
+    runs = {run.key: run for run in entries if run is not None}
     is_damaged = None in entries
     return QuotaLedger(
         runs=tuple(sorted(runs.values(), key=lambda run: run.at)),
-        days=tuple(sorted(days.values(), key=lambda day: day.day)),
         is_damaged=is_damaged,
-        readable=not is_damaged or bool(runs or days),
+        readable=not is_damaged or bool(runs),
     )
 
 
-def _parse_entry(line: bytes, now: datetime) -> _LedgerEntry | None:
-    """Return the entry on one line, or None when the line is not valid."""
+def _parse_run(line: bytes, now: datetime) -> LedgerRun | None:
+    """Return the run on one line, or None when the line is not valid."""
     if len(line) > MAX_LINE_BYTES:
         return None
     try:
-        entry = _ENTRY.validate_json(line)
-        if (
-            isinstance(entry, LedgerRun)
-            and not now - timedelta(days=400) < entry.at <= now + MAX_CLOCK_DIFFERENCE
-        ):
+        run = LedgerRun.model_validate_json(line)
+        if not now - timedelta(days=400) < run.at <= now + MAX_CLOCK_DIFFERENCE:
             return None
-        if isinstance(entry, LedgerRun) and entry.until - entry.at > MAX_RESERVATION:
+        if run.until - run.at > MAX_RESERVATION:
             return None
     except (ValidationError, OverflowError):
         return None
-    return entry
+    return run
 
 
 def serialize_ledger(ledger: QuotaLedger, now: datetime) -> bytes:
-    """Return the ledger as JSON lines, with old entries reduced to daily sums."""
-    ledger = _sum_up_old_runs(ledger, now)
-    lines: Iterable[_Line] = (*ledger.days, *ledger.runs)
-    return "".join(f"{line.model_dump_json()}\n" for line in lines).encode()
-
-
-def _sum_up_old_runs(ledger: QuotaLedger, now: datetime) -> QuotaLedger:
-    """Reduce old runs, and those beyond the maximum number, to the sums of their days."""
-    first_day = day_of(now - timedelta(days=RUN_RETENTION_DAYS))
-    runs = [run for run in ledger.runs if day_of(run.at) >= first_day or run.is_active(now)]
-    runs = runs[-MAX_RUNS:]
-    kept = {run.key for run in runs}
-    sums = {day.day: day for day in ledger.days}
-    for run in ledger.runs:
-        if run.key in kept:
-            continue
-        day = day_of(run.at)
-        day_sum = sums.get(day, LedgerDay(day=day, runs=0, cost=0.0))
-        sums[day] = LedgerDay(
-            day=day,
-            runs=min(day_sum.runs + 1, MAX_COUNT),
-            cost=round(min(day_sum.cost + run.cost, MAX_DOLLARS), 6),
-            unpriced=min(day_sum.unpriced + run.unpriced, MAX_COUNT),
-        )
-    oldest_day = day_of(now - timedelta(days=SUM_RETENTION_DAYS))
-    days = tuple(sums[day] for day in sorted(sums) if oldest_day <= day <= day_of(now))
-    return replace(ledger, runs=tuple(runs), days=days)
+    """Return the ledger as JSON lines, without old runs and those beyond the maximum number."""
+    first_day = day_of(now - timedelta(days=RETENTION_DAYS))
+    runs = [run for run in ledger.runs if day_of(run.at) >= first_day]
+    return "".join(f"{run.model_dump_json()}\n" for run in runs[-MAX_RUNS:]).encode()
