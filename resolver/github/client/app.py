@@ -19,6 +19,7 @@ from pydantic import AliasPath, Field
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import GitHubAccess, redact_token
 from resolver.github.client.answers import ApiAnswer
+from resolver.github.client.failures import RateLimited, ServerFailure
 from resolver.github.client.resources import read_pages
 
 PERMISSIONS: Mapping[str, str] = {
@@ -263,11 +264,20 @@ class InstallationTokens:
         """Return a valid token, creating a new one when it is time. Raises ForgeError."""
         with self._lock:
             if self._token is None or self.now() > self._expires_at - RENEWAL_MARGIN:
-                self._token = None
-                token, self._expires_at = self.app.create_token(self.repository)
-                self.note(token, self._expires_at)
-                self._token = token
+                self._token = self._renewed()
             return self._token
+
+    def _renewed(self) -> str:
+        """Return a new token, or the present one if GitHub can't make a new one and it is valid."""
+        try:
+            token, expires_at = self.app.create_token(self.repository)
+        except (ServerFailure, RateLimited):
+            if self._token is None or self.now() >= self._expires_at:
+                raise
+            return self._token
+        self.note(token, expires_at)
+        self._expires_at = expires_at
+        return token
 
     def redact_tokens(self, text: str) -> str:
         return redact_token(text, self._token)

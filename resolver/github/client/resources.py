@@ -176,7 +176,13 @@ class PolledReader:
         return PolledResponse(new_data, changed=True)
 
 
-_STATUSES = {"FORBIDDEN": 403, "INSUFFICIENT_SCOPES": 403, "NOT_FOUND": 404, "RATE_LIMITED": 429}
+_STATUSES = {
+    "FORBIDDEN": 403,
+    "INSUFFICIENT_SCOPES": 403,
+    "NOT_FOUND": 404,
+    "RATE_LIMIT": 429,
+    "RATE_LIMITED": 429,
+}
 """The status that the REST API has for these types of errors.
 
 Source: https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api
@@ -258,9 +264,12 @@ def _is_tolerated(error: Mapping[str, Any], tolerated: Collection[tuple[str, str
 def _status_of(error: Mapping[str, Any]) -> int:
     """Return the status of the REST API that fits an error of a query.
 
-    One without a type is a failure of GitHub itself, such as a time-out; one with an unknown type,
-    or a code of the query's validation, is about the request.
+    A secondary rate limit is named by the message alone. Any other error without a type is a
+    failure of GitHub itself, such as a time-out; one with an unknown type, or a code of the query's
+    validation, is about the request.
     """
+    if Requester.isRateLimitError(str(error.get("message", ""))):
+        return 429
     if "type" in error:
         return _STATUSES.get(str(error["type"]), 422)
     return 422 if error.get("extensions") else 502
