@@ -10,6 +10,7 @@ from functools import cached_property
 
 from github.Repository import Repository
 
+from resolver.errors import ForgeError
 from resolver.github.client import accounts
 from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.client.requester import repository_at
@@ -36,7 +37,10 @@ from resolver.github.comments.thread_replies import ThreadReplyWriter
 from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
 from resolver.github.context.read_task import NewComments, read_task
-from resolver.github.context.request_status import read_request_status, status_in_conversation
+from resolver.github.context.request_status import (
+    read_requested_reviewers,
+    status_in_conversation,
+)
 from resolver.github.events.payloads import IssueComment
 from resolver.models.pull_request import AnsweredThreads, PublishedReview, Review, ThreadReply
 from resolver.models.request_status import RequestStatus
@@ -118,16 +122,20 @@ class GitHubForge:
 
     def request_status(self, trigger: Trigger) -> RequestStatus:
         """Return the current state of the request's comment and of its issue."""
-        return read_request_status(self._access, self._repository, trigger)
+        self._started.forget()
+        return self.request_status_at_start(trigger)
 
     def request_status_at_start(self, trigger: Trigger) -> RequestStatus:
-        """Return the state of the request as it was when its conversation was read just now.
-
-        It does not say that the conversation was locked.
-        """
-        conversation = self._started.current(trigger.number or 0)
-        status = status_in_conversation(conversation, trigger) if conversation else None
-        return status or self.request_status(trigger)
+        """Return the state of the request as it was when its conversation was read just now."""
+        try:
+            conversation = self._started.read(trigger, trigger.subject or 0)
+            place = self._started.read(trigger, trigger.number or 0)
+        except ForgeError as error:
+            if error.cause != "not_found":
+                raise
+            return RequestStatus(exists=False)
+        reviewers = read_requested_reviewers(self._access, self._repository, trigger)
+        return status_in_conversation(conversation, place, trigger, reviewers)
 
     def acknowledge(self, trigger: Trigger) -> None:
         """Show at once that the request was seen. Never raises: the run does not depend on it."""

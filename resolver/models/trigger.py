@@ -113,11 +113,6 @@ class Trigger(LoggedModel):
         description="When the request was made. Text written or edited later is not used."
     )
     comment_id: int | None = Field(default=None, description="The comment to react to.")
-    comment_node: str | None = Field(
-        default=None,
-        description="GraphQL id of the comment or review that made the request, by which it is "
-        "read again before the result is published.",
-    )
     snapshot: Snapshot | None = Field(
         default=None,
         description="The issue as the requester saw it; None when it has to be read from GitHub.",

@@ -90,7 +90,6 @@ def request_of(scenario: Scenario, comment: Comment) -> tuple[Trigger, GitHubFor
     """Return the request that the comment makes, and GitHub."""
     trigger = asked(
         comment_id=comment.id,
-        comment_node=scenario.github.event_issue_comment(comment)["comment"]["node_id"],
         at=comment.created_at,
     )
     urls = (scenario.github.api_url, scenario.github.server_url, scenario.github.graphql_url)

@@ -43,12 +43,6 @@ class RepositoryName(ApiAnswer):
         return self.name.casefold() == full_name.casefold()
 
 
-class CommitOid(ApiAnswer):
-    """A commit in a GraphQL answer."""
-
-    oid: str
-
-
 class AuthorAccount(ApiAnswer):
     """The account that wrote something, in a GraphQL answer."""
 

@@ -54,6 +54,10 @@ class StartedConversations:
         read_at, conversation = self._read.get(number, (0.0, None))
         return conversation if time.monotonic() - read_at < MAX_AGE_SECONDS else None
 
+    def forget(self) -> None:
+        """Forget what was read, so that it is read again."""
+        self._read.clear()
+
     def newest_pulls(self, repository: Repository) -> CachedRows[PullRequest]:
         """Return the pull requests of the repository, as they were read just now."""
         if self._pulls is None or time.monotonic() - self._pulls[0] >= MAX_AGE_SECONDS:

@@ -5,7 +5,8 @@ request for each list, and does not tell which comments maintainers have hidden,
 threads are resolved, and when a text was last edited.
 
 Source: https://docs.github.com/en/graphql/reference/interfaces#comment,
-https://docs.github.com/en/graphql/reference/objects#pullrequestreviewthread
+https://docs.github.com/en/graphql/reference/objects#pullrequestreviewthread,
+https://docs.github.com/en/graphql/reference/interfaces#lockable
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Generic, TypeVar
 
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import VIEWER_FIELDS, Viewer
@@ -22,7 +23,6 @@ from resolver.github.client.answers import (
     ApiAnswer,
     AuthorAccount,
     AuthoredAnswer,
-    CommitOid,
     Nodes,
     RepositoryName,
     TitleChange,
@@ -71,7 +71,10 @@ RELATED_ISSUE = f"""
 """The fields of a `RelatedIssue` that issues and pull requests have. $at: time of the request."""
 
 _SUBJECT = f"""
-  {_TEXT} number title url closed
+  {_TEXT} number title url closed locked
+  locks: timelineItems(itemTypes: LOCKED_EVENT, since: $at, first: 1) {{
+    nodes {{ ... on LockedEvent {{ createdAt }} }}
+  }}
   labels(first: 100) {{ nodes {{ name }} }}
   milestone {{ title }}
   assignees(first: 100) {{ nodes {{ login }} }}
@@ -136,17 +139,15 @@ class RemarkText(AuthoredAnswer):
         return self.number or 0
 
 
-class _ReviewId(ApiAnswer):
-    id: int | None = Field(alias="fullDatabaseId", default=None)
-
-
 class ThreadComment(RemarkText):
     """A comment of a review thread. In a draft review, it is visible from `published_at` on."""
 
     published_at: datetime | None = Field(alias="publishedAt", default=None)
     state: str = "SUBMITTED"
     hunk: str = Field(alias="diffHunk", default="")
-    review: _ReviewId | None = Field(alias="pullRequestReview", default=None)
+    review: int | None = Field(
+        validation_alias=AliasPath("pullRequestReview", "fullDatabaseId"), default=None
+    )
 
     @property
     def at(self) -> datetime:
@@ -159,7 +160,7 @@ class ReviewText(RemarkText):
 
     submitted_at: datetime | None = Field(alias="submittedAt", default=None)
     state: str
-    commit: CommitOid | None = None
+    commit: str | None = Field(validation_alias=AliasPath("commit", "oid"), default=None)
 
 
 class _ThreadComments(ApiAnswer):
@@ -217,20 +218,19 @@ class _Closer(ApiAnswer):
     repository: RepositoryName
 
 
-class _Title(ApiAnswer):
-    title: str
-
-
 class Subject(AuthoredAnswer):
-    """The issue or pull request that a conversation is about."""
+    """The issue or pull request that a conversation is about. `locks` has the first lock since the
+    request."""
 
     kind: str = Field(alias="__typename")
     number: int
     title: str
     url: str
     closed: bool
+    locked: bool
+    locks: Nodes[object] = ()
     labels: Nodes[Label] = ()
-    milestone: _Title | None = None
+    milestone: str | None = Field(validation_alias=AliasPath("milestone", "title"), default=None)
     assignees: Nodes[AuthorAccount] = ()
     renamed: Nodes[TitleChange] = ()
     closers: Nodes[_Closer] = ()
@@ -245,14 +245,10 @@ class Subject(AuthoredAnswer):
 _Item = TypeVar("_Item", bound=ApiAnswer)
 
 
-class _PageInfo(ApiAnswer):
-    has_previous: bool = Field(alias="hasPreviousPage")
-    cursor: str | None = Field(alias="startCursor", default=None)
-
-
 class _Page(ApiAnswer, Generic[_Item]):
     total: int = Field(alias="totalCount")
-    info: _PageInfo = Field(alias="pageInfo")
+    has_previous: bool = Field(validation_alias=AliasPath("pageInfo", "hasPreviousPage"))
+    cursor: str | None = Field(validation_alias=AliasPath("pageInfo", "startCursor"), default=None)
     nodes: list[_Item | None]
 
 
@@ -300,7 +296,7 @@ class ConversationReader:
     number: int
 
     def read(self, at: datetime) -> Conversation:
-        """Return the conversation. The titles of `Subject.renamed` are those after `at`."""
+        """Return the conversation. `Subject.renamed` and `locks` are what happened after `at`."""
         answer = self._query(_CONVERSATION, {"at": at.isoformat(), "before": None})
         repository = answer["repository"]
         row, branch = repository["subject"], repository["defaultBranchRef"]
@@ -328,9 +324,9 @@ class ConversationReader:
         page: _Page[_Item] = page_model.model_validate(row[connection])
         for page_number in range(MAX_PAGES):
             items = [node for node in page.nodes if node is not None] + items
-            if not page.info.has_previous or page_number == MAX_PAGES - 1:
+            if not page.has_previous or page_number == MAX_PAGES - 1:
                 break
-            row = self._more(connection, page.info.cursor)
+            row = self._more(connection, page.cursor)
             page = page_model.model_validate(row[connection])
         return ReadList(tuple(items), max(0, page.total - len(items)))
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from github.Repository import Repository
-from pydantic import Field
+from pydantic import AliasPath, Field
 
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
@@ -96,20 +96,6 @@ _FAILED_CONCLUSIONS = frozenset({"failure", "timed_out", "action_required", "sta
 _JOB = re.compile(r"/actions/runs/\d+/jobs?/(\d+)")
 
 
-class _App(ApiAnswer):
-    slug: str | None = None
-
-
-class _Suite(ApiAnswer):
-    id: int
-
-
-class _Output(ApiAnswer):
-    title: str | None = None
-    summary: str | None = None
-    annotations_count: int = 0
-
-
 class _Run(ApiAnswer):
     id: int
     name: str
@@ -118,15 +104,18 @@ class _Run(ApiAnswer):
     completed_at: datetime | None = None
     html_url: str | None = None
     details_url: str | None = None
-    output: _Output = _Output()
-    check_suite: _Suite | None = None
-    app: _App | None = None
+    title: str | None = Field(default=None, validation_alias=AliasPath("output", "title"))
+    summary: str | None = Field(default=None, validation_alias=AliasPath("output", "summary"))
+    annotations_count: int = Field(
+        default=0, validation_alias=AliasPath("output", "annotations_count")
+    )
+    suite: int | None = Field(default=None, validation_alias=AliasPath("check_suite", "id"))
+    app: str | None = Field(default=None, validation_alias=AliasPath("app", "slug"))
 
     @property
-    def kind(self) -> tuple[str, str, int]:
+    def kind(self) -> tuple[str | None, str, int | None]:
         """The key of the check, which is the same for all attempts."""
-        app = (self.app.slug if self.app else None) or ""
-        return app, self.name, self.check_suite.id if self.check_suite else 0
+        return self.app, self.name, self.suite
 
 
 class _Status(ApiAnswer):
@@ -220,10 +209,10 @@ class FailedCheckReader:
 
     def _check(self, run: _Run) -> FailedCheck:
         name = _one_line(run.name)
-        text = f"{run.output.title or ''}\n\n{run.output.summary or ''}"
+        text = f"{run.title or ''}\n\n{run.summary or ''}"
         summary = self.texts.clean(text, f"the output of {name}")
         step, log = ("", "")
-        if run.app is not None and run.app.slug == "github-actions":
+        if run.app == "github-actions":
             step, log = self._job(run, name)
         return FailedCheck(
             name=name,
@@ -231,7 +220,7 @@ class FailedCheckReader:
             url=run.html_url or run.details_url or "",
             step=step,
             summary=_without_secrets(summary, MAX_SUMMARY_CHARACTERS),
-            annotations=self._annotations(run, name) if run.output.annotations_count else (),
+            annotations=self._annotations(run, name) if run.annotations_count else (),
             log=log,
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import AwareDatetime, BeforeValidator, Field
+from pydantic import AliasPath, AwareDatetime, BeforeValidator, Field
 
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import ApiAnswer, AuthorAccount, Nodes, RepositoryName
@@ -49,13 +49,9 @@ class OwnPullRequest(ApiAnswer):
     source: RepositoryName | None = Field(alias="headRepository", default=None)
 
 
-class _PageInfo(ApiAnswer):
-    has_next: bool = Field(alias="hasNextPage")
-    cursor: str | None = Field(alias="endCursor", default=None)
-
-
 class _FoundPage(ApiAnswer):
-    info: _PageInfo = Field(alias="pageInfo")
+    has_next: bool = Field(validation_alias=AliasPath("pageInfo", "hasNextPage"))
+    cursor: str | None = Field(validation_alias=AliasPath("pageInfo", "endCursor"), default=None)
     nodes: Nodes[OwnPullRequest] = ()
 
 
@@ -94,6 +90,6 @@ def _search(access: GitHubAccess, repository: str, query: str) -> Iterator[OwnPu
         answer = query_graphql(access, _SEARCH, {**variables, "cursor": cursor})
         page = _FoundPage.model_validate(answer["search"])
         yield from page.nodes
-        cursor = page.info.cursor
-        if not page.info.has_next:
+        cursor = page.cursor
+        if not page.has_next:
             return

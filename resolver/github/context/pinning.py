@@ -12,7 +12,7 @@ from typing import Any
 
 import github
 from github.Repository import Repository
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AliasPath, Field, TypeAdapter, ValidationError
 
 from resolver.errors import Refused
 from resolver.github.client.answers import ApiAnswer
@@ -37,15 +37,11 @@ class PinnedHead:
     moved: str | None = None
 
 
-class _Account(ApiAnswer):
-    login: str = ""
-
-
 class _Push(ApiAnswer):
     before: str
     after: str
     timestamp: datetime
-    actor: _Account | None = None
+    pusher: str | None = Field(default=None, validation_alias=AliasPath("actor", "login"))
 
 
 _PUSHES = TypeAdapter(list[_Push])
@@ -142,4 +138,4 @@ def pushers(repository: Repository, source: str, branch: str) -> dict[str, str]:
     Empty if the token can't see the pushes.
     """
     pushes = _newest_pushes(repository, source, branch)
-    return {push.after: push.actor.login if push.actor else "" for push in pushes}
+    return {push.after: push.pusher or "" for push in pushes}

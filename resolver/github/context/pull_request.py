@@ -115,7 +115,7 @@ def _thread_comments(thread: Thread, texts: SeenTexts, path: str) -> Iterator[Au
     for comment in thread.shown_comments:
         if comment.state == "PENDING":
             continue  # a draft that only its author sees
-        review = comment.review.id if comment.review else None
+        review = comment.review
         api_path = f"{path}/comments/{comment.id}"
         text = _authored_text(comment, "on the code", kind, api_path, comment.at, review, texts)
         if text is not None:
@@ -133,8 +133,7 @@ def _reviews(reviews: Sequence[ReviewText], texts: SeenTexts, path: str) -> Iter
         at, api_path = review.submitted_at, f"{path}/{review.id}"
         text = _authored_text(review, "in a review", kind, api_path, at, review.id, texts)
         if text is not None:
-            commit = review.commit.oid if review.commit else ""
-            yield PastReview(state=review.state, commit=commit, text=text)
+            yield PastReview(state=review.state, commit=review.commit or "", text=text)
 
 
 def _authored_text(

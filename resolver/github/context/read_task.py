@@ -147,7 +147,7 @@ def _issue_text(subject: Subject, texts: SeenTexts, path: str) -> Snapshot:
         body=subject.body,
         author=subject.author,
         labels=tuple(label.name for label in subject.labels),
-        milestone=subject.milestone.title if subject.milestone else "",
+        milestone=subject.milestone or "",
         assignees=tuple(account.login for account in subject.assignees),
     )
     original = trigger.snapshot or _original_text(subject, texts, current)

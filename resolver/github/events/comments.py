@@ -44,7 +44,6 @@ def trigger_from_comment(
         comment.created_at,
         instruction,
         comment_id=comment.id,
-        comment_node=comment.node_id,
     )
 
 
@@ -82,7 +81,6 @@ def trigger_from_review(
         at,
         instruction,
         comment_id=text.id,
-        comment_node=text.node_id,
         head=commit or event.issue.head,
         review_id=review_id,
     )

@@ -117,7 +117,6 @@ class Text(Payload):
     """A comment or a review."""
 
     id: int
-    node_id: str | None = None
     body: str | None = None
     user: User | None = None
 
