@@ -12,8 +12,6 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Protocol
 
-from pydantic import Field
-
 from resolver.errors import ResolverError
 from resolver.events.lifecycle import (
     CheckExecuted,
@@ -37,9 +35,21 @@ from resolver.trace.untrusted_text import utf16_length
 class RunProgress(FrozenModel):
     """Represents the progress of a run. Made by `ProgressReporter`, read by the forge.
 
-    `until` is the time by which the run has certainly ended, including all extensions that comments
-    may grant. `iterations` and `max_iterations` are the number so far and the limit. `cost` is in
-    US dollars, None if a price is unknown.
+    Attributes:
+        until: The time by which the run has certainly ended, including all extensions that comments
+            may grant.
+        job: As in `ActiveRunMarker`.
+        log_url: Page that shows the run, if any.
+        base: Commit that was cloned.
+        sandbox: True when the sandbox is ready.
+        iterations, max_iterations: Their number so far, and the limit.
+        cost: In US dollars, None if a price is unknown.
+        changed_files: Number of files that the agent has changed.
+        worked: True when the agent's work has ended.
+        verifies: True when Resolver executes the project's checks itself.
+        verifying: True once it has executed a check.
+        verdict: What the checks show about the newest change.
+        reproduced: Number of tests that fail without the change and pass with it.
     """
 
     trigger: Trigger
@@ -47,30 +57,23 @@ class RunProgress(FrozenModel):
     since: datetime
     until: datetime
     mention: str = "@agent"
-    job: str | None = Field(default=None, description="As in `ActiveRunMarker`.")
-    log_url: str | None = Field(default=None, description="Page that shows the run, if any.")
+    job: str | None = None
+    log_url: str | None = None
     read: bool = False
-    base: str | None = Field(default=None, description="Commit that was cloned.")
-    sandbox: bool = Field(default=False, description="True when the sandbox is ready.")
+    base: str | None = None
+    sandbox: bool = False
     iterations: int = 0
     max_iterations: int = 0
     cost: float | None = 0.0
     paused: bool = False
     plan: tuple[PlanItem, ...] = ()
-    changed_files: int = Field(default=0, description="Number of files that the agent has changed.")
-    worked: bool = Field(default=False, description="True when the agent's work has ended.")
+    changed_files: int = 0
+    worked: bool = False
     published: bool = False
-    verifies: bool = Field(
-        default=False, description="True when Resolver executes the project's checks itself."
-    )
-    verifying: bool = Field(default=False, description="True once it has executed a check.")
-    verdict: VerificationVerdict | None = Field(
-        default=None, description="What the checks show about the newest change."
-    )
-
-    reproduced: int = Field(
-        default=0, description="Number of tests that fail without the change and pass with it."
-    )
+    verifies: bool = False
+    verifying: bool = False
+    verdict: VerificationVerdict | None = None
+    reproduced: int = 0
 
     @property
     def active_run(self) -> ActiveRunMarker:

@@ -43,16 +43,19 @@ FailureKind = Literal["error", "refused", "policy", "limit", "stopped", "ceiling
 
 
 class RunFailure(FrozenModel):
-    """The error that ended a run, described for a person."""
+    """The error that ended a run, described for a person.
+
+    Attributes:
+        settings_decide: True when other settings would let a refused change through.
+        withdrawn: True when the request was taken back.
+    """
 
     kind: FailureKind
     what: str
     next_step: str | None = None
     cause: Cause | None = None
-    settings_decide: bool = Field(
-        default=False, description="True when other settings would let a refused change through."
-    )
-    withdrawn: bool = Field(default=False, description="True when the request was taken back.")
+    settings_decide: bool = False
+    withdrawn: bool = False
 
     @property
     def is_lasting(self) -> bool:
@@ -93,72 +96,58 @@ class Report(FrozenModel):
 
     It is made by the pipeline when the run ends, in whatever way, and read by the forge. Only
     `trigger` and `run` are always set; the other fields are set as far as the run got.
+
+    Attributes:
+        mention: The mention that starts another run.
+        base: The commit that the work started from.
+        repository_url: Address of the repository's page, if it has one.
+        base_committed_at: Commit date of the base; None if the requester saw that commit.
+        verification: What Resolver's own executions of the checks show.
+        commands: The commands that the agent executed, with their exit codes.
+        conventions: How the repository writes pull requests and commits.
+        warnings: Facts that the reader should know, such as weak isolation.
+        render_trace: Renders the folded trace with at most so many UTF-16 units.
+        log_url: Page where log and patch are kept, if any.
+        page: Page that shows the whole trace, if any.
+        continues: True if a comment can continue the run from its log.
+        answers: True if the run answers a question.
+        pending_approval: The action that waits for a person's approval, if there is one.
+        publishable: How the stored change can be published: by comment, or from its folder.
+        progress_comment_id: The id of the run's progress comment, if there is one.
+        retry_until: Time until which the run is repeated after an outage.
+        publication: Where the change was published, and why not elsewhere.
     """
 
     trigger: Trigger
     run: str
     model: str | None = None
-    mention: str = Field(default="@agent", description="The mention that starts another run.")
+    mention: str = "@agent"
     task: Task | None = None
     outcome: Outcome | None = None
-    base: str | None = Field(default=None, description="The commit that the work started from.")
-    repository_url: str | None = Field(
-        default=None, description="Address of the repository's page, if it has one."
-    )
-    base_committed_at: datetime | None = Field(
-        default=None, description="Commit date of the base; None if the requester saw that commit."
-    )
+    base: str | None = None
+    repository_url: str | None = None
+    base_committed_at: datetime | None = None
     patch: Patch | None = None
-    verification: Verification | None = Field(
-        default=None, description="What Resolver's own executions of the checks show."
-    )
-    commands: tuple[CheckedCommand, ...] = Field(
-        default=(), description="The commands that the agent executed, with their exit codes."
-    )
+    verification: Verification | None = None
+    commands: tuple[CheckedCommand, ...] = ()
     branch: str | None = None
     pull_request: PullRequest | None = None
     review: PublishedReview | None = None
     failure: RunFailure | None = None
     draft: bool = False
     unverified: UnverifiedReason | None = None
-    conventions: Conventions = Field(
-        default=Conventions(),
-        description="How the repository writes pull requests and commits.",
-    )
-    warnings: tuple[str, ...] = Field(
-        default=(), description="Facts that the reader should know, such as weak isolation."
-    )
-    render_trace: Callable[[int], str] | None = Field(
-        default=None,
-        repr=False,
-        exclude=True,
-        description="Renders the folded trace with at most so many UTF-16 units.",
-    )
-    log_url: str | None = Field(
-        default=None, description="Page where log and patch are kept, if any."
-    )
-    page: str | None = Field(default=None, description="Page that shows the whole trace, if any.")
-    continues: bool = Field(
-        default=False, description="True if a comment can continue the run from its log."
-    )
-    answers: bool = Field(default=False, description="True if the run answers a question.")
-    pending_approval: PendingApproval | None = Field(
-        default=None, description="The action that waits for a person's approval, if there is one."
-    )
-    publishable: Literal["comment", "folder"] | None = Field(
-        default=None,
-        description="How the stored change can be published: by comment, or from its folder.",
-    )
-    progress_comment_id: int | None = Field(
-        default=None, description="The id of the run's progress comment, if there is one."
-    )
-    retry_until: datetime | None = Field(
-        default=None, description="Time until which the run is repeated after an outage."
-    )
-    publication: Publication = Field(
-        default=Publication(),
-        description="Where the change was published, and why not elsewhere.",
-    )
+    conventions: Conventions = Conventions()
+    warnings: tuple[str, ...] = ()
+    render_trace: Callable[[int], str] | None = Field(default=None, repr=False, exclude=True)
+    log_url: str | None = None
+    page: str | None = None
+    continues: bool = False
+    answers: bool = False
+    pending_approval: PendingApproval | None = None
+    publishable: Literal["comment", "folder"] | None = None
+    progress_comment_id: int | None = None
+    retry_until: datetime | None = None
+    publication: Publication = Publication()
 
     @property
     def forge_host(self) -> str | None:
