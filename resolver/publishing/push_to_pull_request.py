@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.errors import ForgeError, LogError
 from resolver.git.merge import format_patch, is_ancestor
@@ -33,17 +32,6 @@ MAX_PATCH_BYTES = 30_000
 """Maximum size in bytes of a patch that a comment shows. Longer ones are only kept with the run."""
 
 
-def require_allowed_branch(settings: Settings, pull: PullRequestContext) -> None:
-    """Raise BranchUnavailable for the default branch, and for the one of the setting `base_branch`.
-
-    Changes to these branches go through a review first. Branches of forks are not concerned.
-    """
-    if pull.is_fork:
-        return
-    if pull.head_branch and pull.head_branch in {settings.base_branch, pull.default_branch}:
-        raise BranchUnavailable("base", pull.head_branch)
-
-
 def refresh_pull_request(builder: CommitBuilder) -> CommitBuilder:
     """Return the builder with the current branch of the pull request.
 
@@ -67,7 +55,10 @@ def refresh_pull_request(builder: CommitBuilder) -> CommitBuilder:
     )
     if not source.is_open:
         raise BranchUnavailable("closed", source.branch)
-    require_allowed_branch(builder.request.settings, current)
+    work_branches = {builder.request.settings.base_branch, pull.default_branch}
+    if not source.is_fork and source.branch in work_branches:
+        # Changes to these branches go through a review first.
+        raise BranchUnavailable("base", source.branch)
     if source.is_protected:
         raise BranchUnavailable("protected", source.branch)
     if source.is_fork:

@@ -8,7 +8,6 @@ was not about are not touched.
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from resolver.agents.built_in import REVIEWER
 from resolver.config.templates import render
@@ -93,38 +92,24 @@ def _is_repeated_by(thread: ReviewThread, remark: Remark, own_login: str) -> boo
     return is_own and where == (remark.path, remark.side, remark.line)
 
 
-@dataclass(frozen=True)
-class ReviewDraft:
-    """A review that can be published.
-
-    text: the whole review as text, for a person who doesn't see it on GitHub.
-    """
-
-    review: Review
-    text: str
-
-
-def build_review(
-    workspace: Workspace, log: RunLog, report: Report, own_login: str
-) -> ReviewDraft | None:
+def build_review(workspace: Workspace, log: RunLog, own_login: str) -> Review | None:
     """Return the review made of the agent's comments, None if there is no pull request."""
     pull = workspace.pull
-    if pull is None:
-        return None
-    review = place_remarks(review_remarks(log.state.events), pull, own_login)
-    rendered_comments = [
-        (remark.place, remark_body(report, remark)) for remark in review.inline_comments
-    ]
-    body = review_body(report, review)
-    return ReviewDraft(review, render("run/review.md.j2", body=body, remarks=rendered_comments))
+    return place_remarks(review_remarks(log.state.events), pull, own_login) if pull else None
+
+
+def render_review(report: Report, review: Review) -> str:
+    """Return the whole review as text, for a person who doesn't see it on GitHub."""
+    remarks = [(remark.place, remark_body(report, remark)) for remark in review.inline_comments]
+    return render("run/review.md.j2", body=review_body(report, review), remarks=remarks)
 
 
 def publish_review(
-    report: Report, draft: ReviewDraft, forge: GitHubForge, log: RunLog
+    report: Report, review: Review, forge: GitHubForge, log: RunLog
 ) -> PublishedReview:
     """Publish the review, or find the one that an earlier attempt has published."""
     started = time.monotonic()
-    published = forge.publish_review(report, draft.review)
+    published = forge.publish_review(report, review)
     log.stage("reviewed", published.url, time.monotonic() - started)
     return published
 

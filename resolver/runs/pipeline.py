@@ -333,15 +333,15 @@ def _publish_review(
 ) -> PublishedRun:
     """Publish the review of a pull request, or only describe it for a dry run."""
     report = build_report(values)
-    draft = review.build_review(prepared.workspace, log, report, forge.whoami())
+    made = review.build_review(prepared.workspace, log, forge.whoami())
     published = values.published or PublishedRun(values.publication)
-    if draft is None:
+    if made is None:
         return published
     if prepared.request.publish:
-        published_review = review.publish_review(report, draft, forge, log)
+        published_review = review.publish_review(report, made, forge, log)
     else:
-        published_review = describe_review(draft.review)
-    prepared.request.output.write_review(draft.text)
+        published_review = describe_review(made)
+    prepared.request.output.write_review(review.render_review(report, made))
     return replace(
         published, publication=published.publication.model_copy(update={"review": published_review})
     )

@@ -104,7 +104,6 @@ def test_a_branch_that_was_pushed_is_known_if_its_pull_request_is_refused(tmp_pa
     [
         (Publication(branch="agent/12"), ACTIONS_LOGIN, 1),
         (Publication(branch="agent/12"), "a[bot]", 0),
-        (Publication(branch="agent/12"), "z[bot]", 0),
         (Publication(branch="agent/12", repeated=True), ACTIONS_LOGIN, 0),
         (Publication(how="patch"), ACTIONS_LOGIN, 0),
     ],

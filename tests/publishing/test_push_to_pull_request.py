@@ -16,7 +16,6 @@ from resolver.publishing.push_to_pull_request import (
     published_change,
     push_url,
     refresh_pull_request,
-    require_allowed_branch,
 )
 from tests.parts.memory_forge import MemoryForge
 from tests.publishing.test_commit_builder import publish_request
@@ -25,15 +24,6 @@ COMMIT = "c" * 40
 PULL = PullRequestContext(
     number=2, head="a" * 40, base_branch="release", head_branch="half", default_branch="main"
 )
-SETTINGS = Settings(base_branch="develop")
-
-
-@pytest.mark.parametrize("head", ["main", "develop"])
-def test_branches_that_work_is_merged_into_are_not_pushed_to(head: str) -> None:
-    with pytest.raises(BranchUnavailable) as refused:
-        require_allowed_branch(SETTINGS, PULL.model_copy(update={"head_branch": head}))
-    assert refused.value.why == f"work is merged into {head}, and Resolver never pushes there"
-    assert refused.value.branch_exists, "a pull request can be opened against it"
 
 
 @dataclass
@@ -85,7 +75,8 @@ def test_the_branch_of_a_fork_is_pushed_to_in_the_fork() -> None:
     [
         ({"is_open": False}, {}, "it has been merged or closed", False, ""),
         ({"is_protected": True}, {}, "its branch half is protected", True, ""),
-        ({"branch": "main"}, {"base_branch": "main"}, "Resolver never pushes there", True, ""),
+        ({"branch": "main"}, {}, "work is merged into main, and Resolver never", True, ""),
+        ({"branch": "develop"}, {"base_branch": "develop"}, "never pushes there", True, ""),
         ({**FORK, "repository": ""}, {}, "its repository no longer exists", False, ""),
         (
             {**FORK, "can_modify": False},

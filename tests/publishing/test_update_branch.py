@@ -122,7 +122,6 @@ def test_only_conflicts_need_an_agent(
     [
         ("https://github.com", "github.com"),
         ("https://git.example.com:8443/", "git.example.com"),
-        ("https://octo.ghe.com", "octo.ghe.com"),
         ("", "github.com"),
     ],
 )
