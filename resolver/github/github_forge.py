@@ -19,7 +19,7 @@ from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, r
 from resolver.github.comments import open_pull_request as opening
 from resolver.github.comments import review as reviews
 from resolver.github.comments.check_conversations import CheckConversations
-from resolver.github.comments.earlier_publication import PublicationFinder
+from resolver.github.comments.earlier_publication import find_publication
 from resolver.github.comments.find_or_create import branch_tips, create_comment_once
 from resolver.github.comments.pull_request_heads import GitHubPullRequestHeads
 from resolver.github.comments.report import Report
@@ -35,6 +35,7 @@ from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.started_conversations import StartedConversations
 from resolver.github.comments.thread_replies import ThreadReplyWriter
 from resolver.github.context.labeled_issues import LabeledIssues
+from resolver.github.context.own_comments import find_run_comment, own_comments_in
 from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
 from resolver.github.context.read_task import NewComments, read_task
 from resolver.github.context.request_status import (
@@ -76,7 +77,7 @@ class GitHubForge:
 
         This may make another request.
         """
-        return self._own_account.read(self._requester)
+        return self._own_account.read()
 
     def permission(self, login: str) -> str:
         """See `PermissionReader.permission`."""
@@ -170,12 +171,16 @@ class GitHubForge:
         `comment_url` is None if that run was killed after it opened its pull request and before it
         wrote its final comment.
         """
-        finder = self._publication_finder(trigger)
-        return finder.find_publication(self._started.newest_pulls(self._repository))
+        conversation = self._started.read(trigger, self._number(trigger))
+        login = self.whoami()  # the conversation names it, if it was not known before
+        pulls = self._started.newest_pulls(self._repository)
+        return find_publication(self._access, self._repository, login, trigger, conversation, pulls)
 
     def has_run_comment(self, trigger: Trigger) -> bool:
         """Return True if a run with this key has written a comment on the issue."""
-        return self._publication_finder(trigger).find_comment() is not None
+        conversation = self._started.read(trigger, self._number(trigger))
+        comments = own_comments_in(conversation, self._repository, self.whoami())
+        return find_run_comment(comments, trigger) is not None
 
     def has_active_run(self, trigger: Trigger) -> bool:
         """Return True if a comment says that the run with this key waits or is active."""
@@ -286,11 +291,6 @@ class GitHubForge:
     def _run_comments(self, access: GitHubAccess, repository: Repository) -> RunComments:
         listed = self._started.own_comments(repository, self.whoami())
         return RunComments(access, repository, self.whoami(), listed)
-
-    def _publication_finder(self, trigger: Trigger) -> PublicationFinder:
-        conversation = self._started.read(trigger, self._number(trigger))
-        login = self.whoami()  # the conversation names it, if it was not known before
-        return PublicationFinder(self._access, self._repository, login, trigger, conversation)
 
     def _number(self, trigger: Trigger) -> int:
         return issue_number(trigger, self._name)

@@ -10,10 +10,8 @@ from urllib.parse import quote
 import github
 from github.GithubObject import GithubObject
 from github.Repository import Repository
-from github.Requester import Requester
 from pydantic import Field
 
-from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.answers import ApiAnswer
 from resolver.github.client.resources import query_graphql
@@ -57,17 +55,6 @@ def own_account(access: GitHubAccess) -> Actor | None:
     return None
 
 
-def find_account(access: GitHubAccess, requester: Requester, login: str) -> Actor:
-    """Return the account with this login; without its id when GitHub can't be asked."""
-    try:
-        with access.wrap_errors(f"read the account {login}"):
-            _, answer = requester.requestJsonAndCheck("GET", f"/users/{quote(login)}")
-            is_bot = answer.get("type") == "Bot"
-            return Actor(login=answer["login"], id=answer["id"], is_bot=is_bot)
-    except ForgeError:
-        return Actor(login=login)
-
-
 @dataclass
 class OwnAccount:
     """The account that Resolver writes as.
@@ -87,12 +74,12 @@ class OwnAccount:
             self.viewer = own_account(self.access) or Actor(login=ACTIONS_LOGIN)
         return self.viewer.login
 
-    def read(self, requester: Requester) -> Actor:
-        """Return the account with its id if known. This may make another request."""
-        login, viewer = self.login(), self.viewer
-        if viewer is not None and viewer.id is not None and viewer.login == login:
-            return viewer
-        return find_account(self.access, requester, login)
+    def read(self) -> Actor:
+        """Return the account, with its id if that of the token is known to be the same."""
+        login = self.login()
+        if self.viewer is None:
+            self.viewer = own_account(self.access)
+        return self.viewer if self.viewer and self.viewer.login == login else Actor(login=login)
 
 
 def is_by(element: GithubObject, login: str) -> bool:

@@ -49,8 +49,7 @@ class CheckConversations:
 
     def branch_tip(self, branch: str) -> str | None:
         """Return the newest commit of the branch, None if there is no such branch."""
-        with self.access.wrap_errors(f"look at {branch} of {self._name}", "contents: read"):
-            return find_or_create.branch_tips(self.repository, branch).get(branch)
+        return find_or_create.branch_tip(self.access, self.repository, branch)
 
     def find_pull_request(self, branch: str) -> int | None:
         """Return the number of Resolver's open pull request from this branch, or None."""

@@ -10,7 +10,7 @@ from typing import Any
 from markupsafe import Markup
 
 from resolver.github.comments.report import Report
-from resolver.github.comments.templates import LEVELS, MAX_NAMES, code, render_comment, safe
+from resolver.github.comments.templates import LEVELS, MAX_NAMES, code, page, render_comment, safe
 from resolver.github.events.starting_events import REQUEST_METHODS
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import fence, shorten_text, visible, without_bot_commands
@@ -27,8 +27,6 @@ The other parts lose detail until this much room, or enough for the whole trace,
 
 MAX_LINES = 5
 """Maximum number of lines that are shown of one part of a test."""
-
-_PAGE = re.compile(r"https?://[^\s<>()]+")
 
 
 def comment_body(report: Report) -> str:
@@ -133,5 +131,5 @@ def _page(repository_url: str | None, commit: str | None) -> str | None:
 
 def _commit(commit: str | None, url: str | None) -> Markup:
     """Return the first digits of a commit, with a link to its page if it has one."""
-    label = code((commit or "")[:12])
-    return safe(f"[{label}]({url})") if label and _PAGE.fullmatch(url or "") else label
+    label, target = code((commit or "")[:12]), page(url or "")
+    return safe(f"[{label}]({target})") if label and target else label

@@ -136,6 +136,12 @@ def branch_tips(repository: Repository, prefix: str) -> dict[str, str]:
     return {str(ref["ref"]).removeprefix("refs/heads/"): str(ref["object"]["sha"]) for ref in refs}
 
 
+def branch_tip(access: GitHubAccess, repository: Repository, branch: str) -> str | None:
+    """Return the newest commit of the branch, None if there is none. Raises ForgeError."""
+    with access.wrap_errors(f"look at {branch} of {repository.full_name}", "contents: read"):
+        return branch_tips(repository, branch).get(branch)
+
+
 def create_comment_once(
     access: GitHubAccess,
     issue: Issue,

@@ -73,22 +73,15 @@ def remark_body(report: Report, remark: Remark) -> str:
     ).strip()
 
 
-def is_applicable_suggestion(remark: Remark) -> bool:
-    """Return True if the suggestion can be shown unaltered, where GitHub can apply it."""
-    text = remark.suggestion
-    return (
-        text is not None
-        and remark.side == "RIGHT"
-        and len(text) <= MAX_SUGGESTION_LENGTH
-        and visible(text) == text
-    )
-
-
 def suggestion_block(remark: Remark) -> str | None:
-    """Return the suggestion as a block that GitHub can apply, None if there is none."""
-    if remark.suggestion is None or not is_applicable_suggestion(remark):
+    """Return the suggestion as a block that GitHub can apply.
+
+    The result is None if there is none, or it can't be shown unaltered where GitHub can apply it.
+    """
+    text = remark.suggestion
+    if text is None or remark.side != "RIGHT" or len(text) > MAX_SUGGESTION_LENGTH:
         return None
-    return fenced(remark.suggestion, "suggestion")
+    return fenced(text, "suggestion") if visible(text) == text else None
 
 
 MAX_COUNTED_COMMENTS = 100

@@ -20,7 +20,7 @@ from github.Repository import Repository
 
 from resolver.errors import BranchTaken, ForgeError
 from resolver.github.client.access import GitHubAccess
-from resolver.github.comments.find_or_create import branch_tips
+from resolver.github.comments.find_or_create import branch_tip
 from resolver.models.repository import LocalCommit, NewEntry, PublishedCommit
 
 _PERMISSION = "contents: write"
@@ -46,7 +46,7 @@ class SignedCommits:
         branch. Calling this again finds the existing result. Raises BranchTaken if the branch
         points to anything else.
         """
-        tip = self._tip(branch)
+        tip = branch_tip(self.access, self.repository, branch)
         if tip is not None and tip != previous:
             return self._require_published(tip, commit, branch)
         # Nothing is visible to anybody until the branch is moved: unreferenced objects are harmless
@@ -63,12 +63,8 @@ class SignedCommits:
         _require_same("the commit's tree", commit.tree, created["tree"]["sha"])
         if self._move_branch(branch, created["sha"], previous):
             return PublishedCommit(id=created["sha"], signed=_is_signed(created))
-        return self._require_published(self._tip(branch), commit, branch)
-
-    def _tip(self, branch: str) -> str | None:
-        """Return the commit that the branch points to, None if it does not exist."""
-        with self.access.wrap_errors(f"look at {branch}", "contents: read"):
-            return branch_tips(self.repository, branch).get(branch)
+        tip = branch_tip(self.access, self.repository, branch)
+        return self._require_published(tip, commit, branch)
 
     def _require_published(
         self, tip: str | None, commit: LocalCommit, branch: str

@@ -93,7 +93,6 @@ LOG_TAIL_BYTES = 2 * 1024 * 1024
 
 _MAX_PAGES = 5
 _FAILED_CONCLUSIONS = frozenset({"failure", "timed_out", "action_required", "startup_failure"})
-_JOB = re.compile(r"/actions/runs/\d+/jobs?/(\d+)")
 
 
 class _Run(ApiAnswer):
@@ -247,12 +246,8 @@ class FailedCheckReader:
         )
 
     def _job(self, run: _Run, name: str) -> tuple[str, str]:
-        """Return the name of the failed step and the log of the job that the check belongs to.
-
-        The id of a job is taken from the URL of the check, else it is the id of the check run.
-        """
-        match = _JOB.search(run.details_url or "")
-        path = f"{self.repository.url}/actions/jobs/{match[1] if match else run.id}"
+        """Return the name of the failed step and the log of the job, which has the check's id."""
+        path = f"{self.repository.url}/actions/jobs/{run.id}"
         job = self._read_or_report(
             f"the steps of {name}", lambda: _Job.model_validate(self._get(path))
         )

@@ -169,7 +169,7 @@ class PictureReader:
     clock: Callable[[], float] = time.monotonic
     _pages: dict[str, list[str]] = field(default_factory=dict)
 
-    def read(self, links: Sequence[PictureLink], left_out: list[str]) -> tuple[Picture, ...]:
+    def read(self, links: Sequence[PictureLink]) -> tuple[Picture, ...]:
         """Return all pictures in order, of which some have been fetched.
 
         Those of the first text are fetched first, then the newest of the others.
@@ -184,24 +184,14 @@ class PictureReader:
             picture = self._picture(link, min(remaining_bytes, MAX_BYTES))
             fetched[link.number] = picture
             remaining_bytes -= len(picture.data) * 3 // 4
-        return tuple(
-            self._report_picture(link, fetched.get(link.number), left_out) for link in links
-        )
+        return tuple(fetched.get(link.number) or self._left_out(link) for link in links)
 
-    def _report_picture(
-        self, link: PictureLink, fetched: Picture | None, left_out: list[str]
-    ) -> Picture:
-        if len(link.alt) > MAX_ALT_CHARACTERS:
-            left_out.append(
-                f"the alternative text of picture {link.number}, {link.text_name}, after its first "
-                f"{MAX_ALT_CHARACTERS} characters"
-            )
-        if fetched is not None:
-            return fetched
-        reason = "only uploads to GitHub are fetched"
-        if self.hosts.holds_upload(link.url):
-            reason = f"at most {MAX_PICTURES} are"
-        return _picture(link, reason)
+    def _left_out(self, link: PictureLink) -> Picture:
+        is_upload = self.hosts.holds_upload(link.url)
+        return _picture(
+            link,
+            f"at most {MAX_PICTURES} are" if is_upload else "only uploads to GitHub are fetched",
+        )
 
     def _picture(self, link: PictureLink, max_bytes: int) -> Picture:
         try:

@@ -20,7 +20,7 @@ from resolver.github.context.failed_checks import FailedCheckReader
 from resolver.github.context.pictures import PictureHosts, PictureReader
 from resolver.github.context.pull_request import read_pull
 from resolver.github.context.related_issues import RelatedIssueReader
-from resolver.github.context.visibility import SeenTexts, count_comments, reason_unseen, utc
+from resolver.github.context.visibility import SeenTexts, reason_unseen, utc
 from resolver.github.events.payloads import IssueComment as CommentPayload
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import without_pictures
@@ -30,6 +30,7 @@ from resolver.models.issue_context import Picture
 from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import Command, Comment, Snapshot, Task, Trigger, TriggerKind
 from resolver.models.truncate import shorten_thread
+from resolver.trace.plain import plural
 
 MAX_COMMENT_CHARACTERS = 20_000
 """Maximum number of characters of a comment."""
@@ -136,7 +137,7 @@ def _read_pictures(
     if texts.links.unnumbered:
         texts.left_out.append(f"{texts.links.unnumbered} more pictures")
     links = [k for k in texts.links.links if any(f"[picture {k.number}]" in text for text in shown)]
-    return reader.read(links, texts.left_out)
+    return reader.read(links)
 
 
 def _issue_text(subject: Subject, texts: SeenTexts, path: str) -> Snapshot:
@@ -215,11 +216,11 @@ def _chosen_comments(
     dropped_count = len(chosen) - len(kept_comments)
     if dropped_count:
         texts.left_out.append(
-            f"{count_comments(dropped_count)} between the oldest and the newest: "
+            f"{plural(dropped_count, 'comment')} between the oldest and the newest: "
             "the conversation is too long"
         )
     if conversation.comments.unread:
-        texts.left_out.append(f"the oldest {count_comments(conversation.comments.unread)}")
+        texts.left_out.append(f"the oldest {plural(conversation.comments.unread, 'comment')}")
     return kept_comments
 
 

@@ -17,6 +17,7 @@ from resolver.github.context.visibility import SeenTexts
 from resolver.github.text.links import references_in, without_pictures
 from resolver.github.text.markdown import shorten_text
 from resolver.models.issue_context import Reference, Relation
+from resolver.trace.plain import plural
 
 MAX_RELATED = 12
 """Maximum number of issues and pull requests that are read."""
@@ -85,7 +86,7 @@ class RelatedIssueReader:
                 relations.setdefault(number, "mentioned")
         if foreign:
             self.seen.left_out.append(
-                f"{len(foreign)} issue{'' if len(foreign) == 1 else 's'} of other repositories "
+                f"{plural(len(foreign), 'issue')} of other repositories "
                 "that are mentioned: only this one's are read"
             )
         return relations

@@ -15,6 +15,7 @@ from resolver.github.text.links import PictureLinks
 from resolver.github.text.markdown import shorten_text
 from resolver.github.text.markers import without_markers
 from resolver.models.run import Trigger, TriggerKind
+from resolver.trace.plain import plural
 
 MAX_TITLE_CHARACTERS = 256
 """Maximum number of characters of a title."""
@@ -49,11 +50,6 @@ def reason_unseen(
 def utc(moment: datetime) -> datetime:
     """Return the time in UTC, which the API means if it names no time zone."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-def count_comments(count: int) -> str:
-    """Return the number of comments in words."""
-    return f"{count} comment{'' if count == 1 else 's'}"
 
 
 @dataclass
@@ -140,11 +136,11 @@ class SeenTexts:
     def report_unused_remarks(self) -> None:
         """Say how many comments came too late, were edited since, or are hidden."""
         self.left_out += [
-            f"{count_comments(count)} {reason} the request"
+            f"{plural(count, 'comment')} {reason} the request"
             for reason, count in sorted(Counter(self._late).items())
         ]
         if self._minimized:
-            hidden = count_comments(self._minimized)
+            hidden = plural(self._minimized, "comment")
             self.left_out.append(f"{hidden} hidden as spam, abuse or off-topic")
 
 

@@ -215,8 +215,5 @@ def is_closed(markdown: str) -> bool:
     if len(tokens) < 3 or tokens[-3].type != "paragraph_open" or tokens[-3].level != 0:
         return False
     html = "".join(token.content for token in tokens if token.type == "html_block")
-    return tokens[-2].content == _SENTINEL and _depth(html) == 0
-
-
-def _depth(html: str) -> int:
-    return len(_OPEN.findall(html)) - len(_CLOSE.findall(html))
+    is_balanced = len(_OPEN.findall(html)) == len(_CLOSE.findall(html))
+    return tokens[-2].content == _SENTINEL and is_balanced

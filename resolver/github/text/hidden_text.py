@@ -20,6 +20,7 @@ from resolver.github.text.markdown import block_parser
 from resolver.github.text.markdown_source import Edit, MarkdownSource, apply_edits, parts_of
 from resolver.github.text.page import HIDDEN_ELEMENTS, SHOWN_AS_TEXT, TAG, PageReader, sanitize
 from resolver.security.invisible_text import without_invisible
+from resolver.trace.plain import plural
 
 _MAX_PASSES = 8
 """Maximum number of passes over a text. Joining what is left can form hidden text again."""
@@ -89,12 +90,8 @@ def strip_hidden(text: str) -> CleanedText:
         visible_text = without_invisible(_strip_until_stable(text, removals))
     if _CAN_HIDE.search(visible_text):
         visible_text = _strip_until_stable(visible_text, removals)
-    removed = tuple(_format_count(*item) for item in removals.items() if item[1])
+    removed = tuple(plural(count, kind) for kind, count in removals.items() if count)
     return CleanedText(visible_text, removed)
-
-
-def _format_count(kind: str, count: int) -> str:
-    return f"{count} {kind}" if count == 1 else f"{count:,} {kind}s"
 
 
 def _strip_until_stable(text: str, removals: Counter[str]) -> str:

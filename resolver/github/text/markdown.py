@@ -157,11 +157,6 @@ def escape(text: str, *, at_line_start: bool = False) -> str:
     return escaped
 
 
-def links_to_forge(url: str) -> bool:
-    """Return True if GitHub may report the link on another issue, pull request or commit."""
-    return bool(_FORGE_PATH.search(url))
-
-
 def may_be_linked(url: str, forge_host: str | None) -> bool:
     """Return True if a model's text may link to the URL.
 
@@ -176,7 +171,8 @@ def may_be_linked(url: str, forge_host: str | None) -> bool:
     if parts.scheme not in {"http", "https"} or not forge_host or host != forge_host:
         return False
     is_plain = not parts.query and not any(character in url for character in "@<>\n \t")
-    return is_plain and not links_to_forge(url)
+    # GitHub may report a link to one of these pages on another issue, pull request or commit.
+    return is_plain and not _FORGE_PATH.search(url)
 
 
 def make_inert(
@@ -241,12 +237,15 @@ def without_notifications(text: str, *, own_issue: int | None = None) -> str:
 
     def break_match(match: re.Match[str]) -> str:
         url = match["url"]
-        if match["reference"] == f"#{own_issue}" or (url and not _ISSUE_PAGE.search(url)):
-            return match[0]
-        return _BREAK_POSITION.sub(rf"\g<0>{WORD_JOINER}", match[0])
+        is_kept = match["reference"] == f"#{own_issue}" or (url and not _ISSUE_PAGE.search(url))
+        return match[0] if is_kept else _break(match)
 
     quiet = NOTIFYING.sub(break_match, _SKIP_MARKER.sub(f"[{WORD_JOINER}", text))
     return without_bot_commands(quiet)
+
+
+def _break(match: re.Match[str]) -> str:
+    return _BREAK_POSITION.sub(rf"\g<0>{WORD_JOINER}", match[0])
 
 
 def format_title(text: str, *, own_issue: int | None = None) -> str:
@@ -255,14 +254,8 @@ def format_title(text: str, *, own_issue: int | None = None) -> str:
     A title may become a commit message, so mentions and references to other issues are broken with
     a zero-width character.
     """
-
-    def break_match(match: re.Match[str]) -> str:
-        if match[0] == f"#{own_issue}":
-            return match[0]
-        return _BREAK_POSITION.sub(rf"\g<0>{WORD_JOINER}", match[0])
-
     line = " ".join(visible(text).split())
     for pattern in (r"https?://", _COMMIT, _MENTION, _REFERENCE):
-        line = re.sub(pattern, break_match, line)
+        line = re.sub(pattern, lambda m: m[0] if m[0] == f"#{own_issue}" else _break(m), line)
     line = without_bot_commands(_SKIP_MARKER.sub(f"[{WORD_JOINER}", line))
     return shorten_text(line, MAX_TITLE) or "Change"
