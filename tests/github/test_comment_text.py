@@ -1,7 +1,7 @@
 """Tests of the comment of every ending: text, size, closed markup and marker."""
 
 import re
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import pytest
 from jinja2 import Environment
@@ -48,7 +48,6 @@ from resolver.models.run import (
 from resolver.models.titles import MAX_TITLE_CHARACTERS, is_usable_title
 from resolver.models.verification import (
     ChangedExpectation,
-    CheckExecution,
     MissingEnvironment,
     Remedy,
     UnpreparedEnvironment,
@@ -230,12 +229,6 @@ def test_each_reason_to_change_nothing_has_its_own_comment(
     assert "What the agent executed" in body and "pytest -q" in body
 
 
-def test_a_comment_on_an_error_before_anything_was_read_needs_only_the_trigger() -> None:
-    error = ForgeError("it is gone", "look elsewhere")
-    report = Report(trigger=reports.trigger(), run="r", failure=failure_from_error(error))
-    assert "it is gone" in comment_body(report)
-
-
 @pytest.mark.parametrize(
     ("given_title", "title"),
     [
@@ -269,15 +262,9 @@ def test_a_marker_counts_only_at_the_start() -> None:
 
 
 HUGE = [
-    "x" * 5_000_000,
-    "😀" * 70_000,
-    "<details>" * 9_000,
-    "<!-- never closed\n" * 9_000,
-    "\n\n".join(
-        f"<details>\n<summary>{i}</summary>\n\n```\n{i}\n```\n\n</details>" for i in range(3000)
-    ),
-    "- a\n" * 20_000,
-]
+    "x" * 5_000_000, "😀" * 70_000, "<details>" * 9_000, "<!-- never closed\n" * 9_000,
+    "<details>\n\n```\nx\n```\n\n</details>\n\n" * 3_000, "- a\n" * 20_000,
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -343,16 +330,21 @@ def test_the_commit_states_the_reason_and_no_forged_trailer() -> None:
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize(
-    ("mode", "mark"),
-    [("100755", "executable"), ("120000", "a symlink"), ("160000", "a submodule")],
-)
-def test_a_new_file_that_is_no_ordinary_one_is_marked(mode: str, mark: str) -> None:
-    """A change adds an executable file, a symlink or a submodule: the table of files says so."""
-    made = reports.patch("tool")
-    changes = {"status": "added", "old_mode": "000000", "new_mode": mode}
-    changed = made.model_copy(update={"files": (made.files[0].model_copy(update=changes),)})
-    assert f"`tool` | new, {mark} |" in pull_request_body(reports.report(patch=changed))
+def test_a_new_file_that_is_no_ordinary_one_is_marked() -> None:
+    """A change adds an executable file, a symlink or a submodule: the table of files says so. Their
+    names do not break the table."""
+    marks = {"100755": "executable", "120000": "a symlink", "160000": "a submodule"}
+    made = reports.patch("a|b`c", "x\ny\u202e", "c")
+    added = {"status": "added", "old_mode": "000000"}
+    files = tuple(
+        file.model_copy(update={**added, "new_mode": mode})
+        for file, mode in zip(made.files, marks, strict=True)
+    )
+    body = pull_request_body(reports.report(patch=made.model_copy(update={"files": files})))
+    tokens = markdown_parser().parse(body)
+    cells = [token.content for token in tokens if token.type == "inline"]
+    for name, mark in zip(("``a|b`c``", "`x y`", "`c`"), marks.values(), strict=True):
+        assert cells[cells.index(name) + 1] == f"new, {mark}"
 
 
 def test_an_action_that_waits_is_shown_as_it_is_and_can_not_end_its_code_block() -> None:
@@ -364,37 +356,26 @@ def test_an_action_that_waits_is_shown_as_it_is_and_can_not_end_its_code_block()
     assert "202E" in body.upper()
 
 
-def test_a_file_name_cannot_break_the_table() -> None:
-    body = pull_request_body(reports.report(patch=reports.patch("a|b`c.py", "x\ny\u202e.py")))
-    tokens = markdown_parser().parse(body)
-    cells = [t.content for t in tokens if t.type == "inline" and ".py" in t.content]
-    assert cells == ["``a|b`c.py``", "`x y.py`"]
-
-
 UNPREPARED = UnpreparedEnvironment(paths=("package.json",), cause="no_setup")
-REASONS = [reason for reason in get_args(VerificationReason) if reason not in {"", "disabled"}]
+REASONS = sorted({*get_args(VerificationReason)} - {"", "disabled", "no_change"})
 
 
-def body(verification: Verification | None) -> str:
-    return pull_request_body(
-        reports.report(
-            verification=verification, base="a" * 40, repository_url="https://github.com/o/r"
-        )
-    )
+def unverified(reason: VerificationReason, **changes: Any) -> Verification:
+    return reports.verification(verdict="not_verified", reason=reason, reproduction=(), **changes)
+
+
+def body(verification: Verification) -> str:
+    return pull_request_body(reports.report(verification=verification))
 
 
 def test_each_reason_has_its_own_text() -> None:
     texts = set()
-    reasons = [reason for reason in REASONS if reason != "no_change"]
-    for reason in reasons:
+    for reason in REASONS:
         needs = {"unprepared": UNPREPARED} if reason == "environment" else {}
-        found = reports.verification(
-            verdict="not_verified", reason=reason, reproduction=(), **needs
-        )
-        [text] = [line for line in body(found).splitlines() if "**Not verified:**" in line]
-        assert text.endswith(".") and text.startswith("> **Not verified:** ")
+        lines = body(unverified(reason, **needs)).splitlines()
+        [text] = [line for line in lines if line.startswith("> **Not verified:** ")]
         texts.add(text)
-    assert len(texts) == len(reasons)
+    assert len(texts) == len(REASONS) and all(text.endswith(".") for text in texts)
 
 
 @pytest.mark.parametrize(
@@ -410,67 +391,30 @@ def test_where_no_test_ran_the_line_that_says_why_and_the_remedy_are_shown(
     remedy: Remedy, suggestion: str, words: str
 ) -> None:
     lacks = MissingEnvironment(line="No module named 'x'", remedy=remedy, suggestion=suggestion)
-    found = reports.verification(
-        verdict="not_verified", reason="base_failed_to_run", reproduction=(), lacks=lacks
-    )
+    found = unverified("base_failed_to_run", lacks=lacks)
     assert f"**Not verified:** no test ran: `No module named 'x'`. {words}" in body(found)
 
 
 def test_what_old_tests_expect_is_shown_beside_what_the_change_makes_of_it() -> None:
     part = ChangedExpectation(path="tests/a.py", old="assert x == 1 | 2\n", new="assert x == 3")
     gone = ChangedExpectation(path="tests/b.py", old="assert y", new="")
-    text = body(
-        reports.verification(
-            verdict="not_verified",
-            reason="former_behavior",
-            former=("test_a.py::one", "test_a.py::two"),
-            broken=("test_a.py::one", "test_a.py::two"),
-            reproduction=(),
-            expectations=(part, gone),
-        )
-    )
-    assert (
-        "2 old tests expect the former behavior" in text
-        and "A person decides which is right." in text
-    )
+    tests = ("test_a.py::one", "test_a.py::two")
+    expected: dict[str, Any] = {"former": tests, "broken": tests, "expectations": (part, gone)}
+    text = body(unverified("former_behavior", **expected))
+    assert "2 old tests expect the former behavior" in text
+    assert "A person decides which is right." in text and "Broken:" not in text
     assert "- Expect the former behavior: `test_a.py::one`, `test_a.py::two`" in text
     diff = "@@ tests/a.py @@\n- assert x == 1 | 2\n+ assert x == 3\n@@ tests/b.py @@\n- assert y"
     assert f"\n```diff\n{diff}\n```\n" in text
     assert text.startswith("<!-- ") and "\n\n> [!WARNING]\n> **Not verified:** 2 old" in text
-    assert "Broken:" not in text
 
 
-def test_names_and_outputs_from_a_sandbox_are_escaped() -> None:
-    hostile = "x`|<script> @octocat #1\n| a | [b](http://evil.example) ```"
-    names = dict.fromkeys(("broken", "missing", "reproduction"), (hostile,))
-    failing = CheckExecution(exit_code=1, seconds=1.0, output=hostile)
-    update = {"command": hostile, "head": failing, **names}
-    check = reports.verification().checks[0].model_copy(update=update)
-    verified = reports.verification(verdict="not_verified", reason="regression", checks=(check,))
-    text = body(verified)
-    assert is_closed(text)
-    assert "\n| a |" not in text.partition("<details>")[0]
-    assert utf16_length(text) <= MAX_BODY
-
-
-def progress(**known: object) -> str:
-    shown = RunProgress(
-        trigger=reports.trigger(), run="r", since=reports.WHEN, until=reports.WHEN, verifies=True
-    )
-    return progress_body(shown.model_copy(update=known))
-
-
-@pytest.mark.parametrize(
-    ("url", "is_shown"),
-    [
-        ("https://github.com/octo/demo/actions/runs/7", True),
-        ("javascript:alert(1)", False),
-        ("https://a.example/x) [y](z", False),
-        ("", False),
-    ],
-)
-def test_the_progress_links_only_to_pages(url: str, is_shown: bool) -> None:
-    assert (f"[Log of the run]({url})" in progress(log_url=url)) is is_shown
+def test_the_progress_links_only_to_pages() -> None:
+    shown = RunProgress(trigger=reports.trigger(), run="r", since=reports.WHEN, until=reports.WHEN)
+    page, script = "https://github.com/octo/demo/actions/runs/7", "javascript:alert(1)"
+    for url in (page, script, "https://a.example/x) [y](z", ""):
+        body = progress_body(shown.model_copy(update={"log_url": url}))
+        assert (f"[Log of the run]({url})" in body) is (url == page)
 
 
 HOSTILE = "*a* <b> @octocat\n# c"
@@ -505,39 +449,21 @@ def test_a_text_of_others_is_escaped_however_it_gets_into_a_comment(
     assert environment.from_string(source).render(values) == expected
 
 
-@pytest.mark.parametrize(
-    "title",
-    [
-        "fix(parser): keep the sign",
-        "[core] Keep the sign",
-        "net/http: keep the sign",
-        "Fixed #12 -- Kept the sign.",
-        "gh-12: Keep the sign",
-        "SHOP-12: Keep the sign",
-        "🐛 Keep the sign",
-        ":bug: keep the sign",
-        "Parser no longer crashes on empty input",
-        "Corrige el análisis de entradas vacías",
-        "修复空输入时的崩溃",
-        "Set does not override `__eq__`",
-        "Fix #12 in the parser",
-        "x" * MAX_TITLE_CHARACTERS,
-    ],
-)
-def test_any_line_about_the_change_is_a_title(title: str) -> None:
-    assert is_usable_title(title)
+TITLES = [
+    "fix(parser): keep the sign", "[core] Keep the sign", "Fixed #12 -- Kept the sign.",
+    "🐛 Keep the sign", "修复空输入时的崩溃", "Set does not override `__eq__`",
+    "Fix #12 in the parser", "x" * MAX_TITLE_CHARACTERS,
+]  # fmt: skip
+NO_TITLES = [
+    "", " \n", "Add alpha()\n\nIt was missing.", "x" * (MAX_TITLE_CHARACTERS + 1),
+    "# Add alpha()", "- Add alpha()", "1. Add alpha()", "**Add** alpha()", "Add [alpha](a.py)",
+    "#12", "12", "Fixes #12", "fix issue #12.",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "title",
-    [
-        "", " \n", "Add alpha()\n\nIt was missing.", "x" * (MAX_TITLE_CHARACTERS + 1),
-        "# Add alpha()", "- Add alpha()", "1. Add alpha()", "**Add** alpha()",
-        "Add [alpha](a.py)", "#12", "12", "Fixes #12", "fix issue #12.",
-    ],
-)  # fmt: skip
-def test_other_text_and_the_number_of_an_issue_are_no_title(title: str) -> None:
-    assert not is_usable_title(title)
+def test_any_line_about_the_change_is_a_title_but_not_the_number_of_an_issue() -> None:
+    assert [title for title in TITLES if not is_usable_title(title)] == []
+    assert [title for title in NO_TITLES if is_usable_title(title)] == []
 
 
 def test_a_long_subject_is_truncated_between_words() -> None:

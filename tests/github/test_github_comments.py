@@ -8,9 +8,7 @@ import pytest
 from resolver.github.comments.progress import RunProgress
 from resolver.github.text.markers import (
     ActiveRunMarker,
-    Ending,
     active_run_marker,
-    ending_of,
     find_active_run,
     is_of_run,
 )
@@ -38,21 +36,6 @@ def progress(issue: Issue, **changes: Any) -> RunProgress:
 
 def bodies(issue: Issue) -> list[str]:
     return [c.body for c in issue.comments if c.author.login == BOT]
-
-
-def test_the_progress_and_the_result_are_one_comment(github: GitHubServer, issue: Issue) -> None:
-    forge = forge_for(github)
-    apart = forge.progress_writer()
-    comment_id = apart.write_progress(progress(issue), None)
-    later = progress(issue, iterations=3, max_iterations=9)
-    assert apart.write_progress(later, comment_id) == comment_id
-    [body] = bodies(issue)
-    assert "- [ ] Change the code: 3 of at most 9 iterations" in body
-    assert ending_of(body, trigger_on(issue).key) is None
-    assert forge.find_publication(trigger_on(issue)) is None
-    forge.comment(report_on(issue, progress_comment_id=comment_id))
-    [body] = bodies(issue)
-    assert ending_of(body, trigger_on(issue).key) is Ending.NO_CHANGE
 
 
 def test_a_deleted_comment_is_posted_again_only_at_the_end(

@@ -1,89 +1,90 @@
 """Tests of pinning the commit of a pull request that the requester saw."""
 
+from datetime import timedelta
+from itertools import pairwise
+from typing import Any
+
+import github
 import pytest
 
 from resolver.errors import Refused
-from resolver.github.context.pinning import NOT_KNOWN
-from resolver.github.events.parse import parse_github_event
-from resolver.github.events.starting_events import ListeningPolicy
-from resolver.models.run import Trigger
-from tests.github.test_github_pulls import TEXT, pull, read
-from tests.github.test_github_reading import BOT, NAME, ask, forge_for, triggered
-from tests.parts.events import Events
-from tests.parts.github import GitHubServer
-from tests.parts.github_server.state import Issue
+from resolver.github.context.pinning import NOT_KNOWN, pin_head
+from tests.github import reports
 
-__all__ = ["pull"]
+SEEN, HEAD, NEW = "a" * 40, "b" * 40, "0" * 40
+Pushes = list[dict[str, Any]] | int
 
 
-def forked(github: GitHubServer, owner: str = "zoe") -> Issue:
-    """A pull request of `owner` from a fork of their own."""
-    github.create_repository(NAME, {"a.py": TEXT})
-    github.grant("alice", NAME, "write")
-    fork = f"{owner}/demo"
-    github.create_repository(fork, parent=NAME)
-    github.commit(fork, "work", {"a.py": "seen\n"})
-    return github.create_pull(NAME, f"{owner}:work", author=owner)
+class PushedRepository:
+    """A repository whose newest pushes GitHub lists, or refuses to list with a status."""
+
+    def __init__(self, pushes: Pushes) -> None:
+        self.requester = self
+        self._pushes = pushes
+
+    def requestJsonAndCheck(self, *_: object) -> tuple[dict[str, str], Pushes]:
+        if isinstance(self._pushes, int):
+            raise github.GithubException(self._pushes, {"message": "no"}, {})
+        return {}, self._pushes
+
+
+def push(before: str, after: str, seconds: int) -> dict[str, Any]:
+    at = reports.WHEN + timedelta(seconds=seconds)
+    return {"before": before, "after": after, "timestamp": at.isoformat()}
+
+
+def late_pushes(count: int, before: str = SEEN) -> list[dict[str, Any]]:
+    """So many pushes after the request, the last to the present head, and one long before it."""
+    ids = [before, *(f"{number:040x}" for number in range(1, count)), HEAD]
+    late = [push(*pair, n) for n, pair in enumerate(pairwise(ids))]
+    return [*reversed(late), push(NEW, before, -60)][:100]
+
+
+def pinned(pushes: Pushes, owner: str = "zoe", **changes: Any) -> tuple[str, str | None]:
+    """Return what is used of a pull request from a repository of `owner`, whose base is octo's."""
+    head_repository = {"full_name": f"{owner}/demo", "owner": {"login": owner}}
+    pull = {
+        "number": 7,
+        "updated_at": (reports.WHEN + timedelta(minutes=1)).isoformat(),
+        "head": {"sha": HEAD, "ref": "work", "repo": head_repository},
+        "base": {"repo": {"full_name": "octo/demo"}},
+    }
+    repository: Any = PushedRepository(pushes)
+    found = pin_head(repository, pull, reports.trigger(**changes))
+    return found.head, found.moved
 
 
 @pytest.mark.attack
-def test_later_pushes_are_never_used(github: GitHubServer) -> None:
+@pytest.mark.parametrize("count", [1, 99])
+def test_later_pushes_are_never_used(count: int) -> None:
     """Code is pushed to a pull request after the request: the requested commit is used."""
-    made = forked(github)
-    seen = github.repository("zoe/demo").git.tip("work")
-    trigger = ask(github, made, "@agent fix")
-    github.advance(10)
-    for n in range(99):
-        github.commit("zoe/demo", "work", {"a.py": f"evil {n}\n"})
-    _, found = read(github, trigger)
-    assert found.head == seen
-    assert seen is not None
-    assert seen[:12] in found.moved
+    head, moved = pinned(late_pushes(count))
+    assert head == SEEN and f"commits after {SEEN[:12]} are not used" in (moved or "")
+
+
+def test_the_head_is_used_if_nothing_was_pushed_since_or_the_event_names_it() -> None:
+    assert pinned([push(SEEN, HEAD, -60)]) == pinned(404, head=HEAD) == (HEAD, None)
+    head, moved = pinned(404, head=SEEN)
+    assert head == SEEN and "newer commits than the one asked about" in (moved or "")
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("status", [404, 403])
-def test_a_fork_whose_pushes_are_invisible_is_refused(github: GitHubServer, status: int) -> None:
-    """A fork does not show when it was pushed to: the request is refused."""
-    made = forked(github)
-    trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
-    github.commit("zoe/demo", "work", {"a.py": "evil\n"})
-    github.fail_next("GET", r"/activity$", status, body={"message": "no"}, times=9)
+@pytest.mark.parametrize(
+    "pushes",
+    [404, 403, late_pushes(100), late_pushes(1, before=NEW), [push(NEW, SEEN, -60)], []],
+    ids=["hidden", "forbidden", "too many", "branch made later", "head unknown", "none"],
+)
+def test_a_fork_whose_commit_at_the_request_is_unknown_is_refused(pushes: Pushes) -> None:
+    """A fork does not show what was pushed to it, or so much that the time of the request is not
+    reached: the request is refused. A branch that only writers or the requester can push to is
+    used as it is."""
     with pytest.raises(Refused, match="not known which commit") as refused:
-        forge_for(github).read(trigger)
+        pinned(pushes)
     assert "review" in refused.value.next_step
+    for owner in ("octo", "alice"):
+        assert pinned(pushes, owner) == (HEAD, NOT_KNOWN)
 
 
-@pytest.mark.attack
-def test_a_fork_with_too_many_pushes_is_refused(github: GitHubServer) -> None:
-    """So much is pushed after the request that its time is not reached: it is refused."""
-    made = forked(github)
-    trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
-    for n in range(100):
-        github.commit("zoe/demo", "work", {"a.py": f"evil {n}\n"})
-    with pytest.raises(Refused, match="not known which commit"):
-        forge_for(github).read(trigger)
-
-
-def test_the_requesters_own_fork_is_used_as_it_is(github: GitHubServer) -> None:
-    made = forked(github, "alice")
-    trigger = triggered(github, github.add_comment(made, "@agent fix", "alice"))
-    github.fail_next("GET", r"/activity$", 404, body={"message": "no"}, times=9)
-    assert read(github, trigger)[1].moved == NOT_KNOWN
-
-
-def test_a_comment_on_the_code_pins_its_commit(github: GitHubServer, pull: Issue) -> None:
-    seen = github.repository(NAME).git.tip("work")
-    github.commit(NAME, "work", {"a.py": "pushed while alice was writing\n"})
-    on_line = github.add_review_comment(pull, "a.py", 1, "@agent rename it", "alice")
-    payload = Events(github, NAME).review_comment(on_line)
-    payload["comment"]["commit_id"] = seen
-    trigger = parse_github_event(
-        "pull_request_review_comment",
-        payload,
-        ListeningPolicy(mention="@agent", label="agent", bot_login=BOT),
-    )
-    assert isinstance(trigger, Trigger)
-    _, found = read(github, trigger)
-    assert found.head == seen
-    assert "newer commits than the one asked about" in found.moved
+def test_an_outage_is_not_taken_for_a_repository_without_pushes() -> None:
+    with pytest.raises(github.GithubException):
+        pinned(502)

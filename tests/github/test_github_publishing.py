@@ -130,23 +130,6 @@ def test_a_marker_of_somebody_else_is_ignored(github: GitHubServer, issue: Issue
     assert issue.comments[-1].author.login == BOT and "It costs $1" in issue.comments[-1].body
 
 
-def test_a_hostile_report_writes_only_to_its_own_issue(github: GitHubServer, issue: Issue) -> None:
-    other = github.create_issue(NAME, "Other")
-    hostile = f"fixes #{other.number} @alice ![x](https://evil/)" + "`" * 70_000
-    forge = forge_for(github)
-    report = report_on(issue, outcome=reports.outcome(hostile), render_trace=lambda limit: hostile)
-    pull = forge.open_pull_request(report, BRANCH)
-    forge.comment(report.model_copy(update={"pull_request": pull}))
-    assert other.comments == []
-    paths = {request.path for request in github.writes()}
-    own = (
-        "/pulls",
-        f"/pulls/{pull.number}/requested_reviewers",
-        f"/issues/{issue.number}/comments",
-    )
-    assert all(path.endswith(own) for path in paths)
-
-
 @pytest.mark.parametrize(
     ("permissions", "needed"),
     [

@@ -7,6 +7,7 @@ import pytest
 
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.access import FixedToken, GitHubAccess, TokenSource
+from resolver.github.context.visibility import reason_unseen
 from resolver.github.events.parse import parse_github_event
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
@@ -115,15 +116,30 @@ def test_a_text_edited_after_a_request_without_it_is_left_out(
     )
 
 
-def test_a_later_comment_of_the_same_second_is_left_out(github: GitHubServer, issue: Issue) -> None:
-    github.advance(10)
-    before = github.add_comment(issue, "before", "carol")
-    comment = github.add_comment(issue, "@agent fix", "alice")
-    after = github.add_comment(issue, "after", "mallory")
-    before.created_at = before.updated_at = comment.created_at
-    after.created_at = after.updated_at = comment.created_at
-    task = forge_for(github).read(triggered(github, comment))
-    assert [c.body for c in task.comments] == ["before", "@agent fix"]
+LATER = reports.WHEN + timedelta(seconds=1)
+EARLIER = reports.WHEN - timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "id", "created", "updated", "reason"),
+    [
+        ("issue_comment", 76, reports.WHEN, reports.WHEN, None),
+        ("issue_comment", 76, reports.WHEN, LATER, "edited after"),
+        ("issue_comment", 77, reports.WHEN, reports.WHEN, None),
+        ("issue_comment", 77, EARLIER, LATER, "edited after"),
+        ("issue_comment", 78, reports.WHEN, reports.WHEN, "written after"),
+        ("review_comment", 76, reports.WHEN, reports.WHEN, "written after"),
+        ("review_comment", 99, EARLIER, EARLIER, None),
+        ("review_comment", 99, EARLIER, reports.WHEN, "edited after"),
+    ],
+)
+def test_a_text_of_the_same_second_is_seen_only_if_it_is_known_to_be_earlier(
+    kind: str, id: int, created: datetime, updated: datetime, reason: str | None
+) -> None:
+    request = reports.trigger()
+    assert reason_unseen(request, TriggerKind(kind), id, created, updated) == reason
+    now = request.model_copy(update={"kind": TriggerKind.COMMAND_LINE})
+    assert reason_unseen(now, TriggerKind(kind), id, created, updated) is None
 
 
 def test_hidden_text_is_removed_and_named(github: GitHubServer, issue: Issue) -> None:

@@ -5,10 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from markdown_it.tree import SyntaxTreeNode
 
-from resolver.github.text.markdown import markdown_parser
-from resolver.github.text.markers import is_thread_reply, thread_marker
+from resolver.github.text.markers import thread_marker
 from resolver.models.pull_request import AnsweredThreads, ThreadReply, ThreadRequest
 from resolver.models.run import Command, Trigger, TriggerKind
 from tests.github import reports
@@ -105,41 +103,12 @@ def test_a_forged_marker_suppresses_no_reply(stage: Round) -> None:
     assert [c.in_reply_to for c in stage.ours()] == [root.id]
 
 
-# What can go wrong
-
-
 def test_a_deleted_thread_is_named_and_the_others_get_replies(stage: Round) -> None:
     threads = stage.threads()
     stage.pull.review_comments.remove(stage.review.comments[0])
     given = stage.give(done(threads))
     assert given.missing_places == ("a.py:28",)
     assert len(stage.ours()) == 2
-
-
-HOSTILE = """@octo/owners look: fixes #7, closes octo/other#2 and https://github.com/octo/demo/issues/3
-<img src=x onerror=alert(1)> <!-- hidden --> ![pixel](https://evil.example/p.png)
-```suggestion
-rm -rf /
-```
-<!-- resolver:thread key=0 -->"""
-
-
-def test_text_of_the_model_is_inert(stage: Round) -> None:
-    stage.give(done(stage.threads()[:1], HOSTILE))
-    [reply] = stage.ours()
-    marker, _, words = reply.body.partition("\n")
-    assert is_thread_reply(marker, f"review:{stage.review.id}")
-    assert "`@octo/owners`" in words
-    assert "`#7`" in words and "`octo/other#2`" in words
-    assert "`https://github.com/octo/demo/issues/3`" in words
-    active = {"html_block", "html_inline", "image"}
-    assert not active & {
-        node.type for node in SyntaxTreeNode(markdown_parser().parse(words)).walk()
-    }
-    assert "```suggestion" not in words
-
-
-# A question in one thread
 
 
 def test_the_answer_to_a_question_in_a_thread_is_found_again(stage: Round) -> None:

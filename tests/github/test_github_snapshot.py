@@ -61,20 +61,19 @@ def test_private_skills_are_for_private_repositories(
     assert found.siblings == ({".a", ".b"} if is_private else {".b"})
 
 
-def test_a_ref_is_read_with_its_file(github: GitHubServer, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("stored", "content"),
+    [(b'{"a": "\xc3\xa9"}\n', '{"a": "\u00e9"}\n'), (b"x" * (MOST_TEXT + 1), None)],
+    ids=["whole", "truncated"],
+)
+def test_a_ref_is_read_with_its_file_if_that_is_whole(
+    github: GitHubServer, tmp_path: Path, stored: bytes, content: str | None
+) -> None:
     github.create_repository("octo/calc", {"a": "1"})
-    tip = put(github, tmp_path, b'{"a": "\xc3\xa9"}\n')
+    tip = put(github, tmp_path, stored)
     found = read_snapshot(make_access(github), "octo/calc", WANTED)
     assert found is not None
-    assert (found.ref_tip, found.content, found.ref_names) == (tip, '{"a": "\u00e9"}\n', ("run",))
-
-
-def test_a_truncated_file_is_unknown(github: GitHubServer, tmp_path: Path) -> None:
-    github.create_repository("octo/calc", {"a": "1"})
-    tip = put(github, tmp_path, b"x" * (MOST_TEXT + 1))
-    found = read_snapshot(make_access(github), "octo/calc", WANTED)
-    assert found is not None
-    assert (found.ref_tip, found.content) == (tip, None)
+    assert (found.ref_tip, found.content, found.ref_names) == (tip, content, ("run",))
 
 
 def test_the_refs_are_read_with_git_if_the_query_fails(github: GitHubServer) -> None:

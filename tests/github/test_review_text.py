@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from resolver.github.comments.review import (
-    is_applicable_suggestion,
     remark_body,
     review_body,
     suggestion_block,
 )
+from resolver.github.comments.thread_replies import thread_reply
 from resolver.github.text.comment_markdown import MAX_BODY, is_closed
 from resolver.github.text.markdown import visible
-from resolver.models.pull_request import Remark, Review
+from resolver.models.pull_request import Remark, Review, ReviewThread, ThreadReply, ThreadRequest
 from resolver.trace.untrusted_text import utf16_length
 from tests.github import reports
 from tests.github.test_comment_markdown import active
@@ -24,6 +24,9 @@ HOSTILE = (
     "@octocat <img src=x onerror=alert(1)> </details><script>alert(1)</script>\n\n"
     "![x](https://evil.example/?d=1) [x](javascript:alert(1)) #99\n\n````\n```\n<!-- "
 )
+
+
+THREAD = ThreadRequest(label="T1", thread=ReviewThread(id="1", path="a.py", line=3))
 
 
 def remark(**more: Any) -> Remark:
@@ -44,11 +47,11 @@ def fences(markdown: str) -> list[tuple[str, str]]:
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=200))
 def test_any_suggestion_is_exact_or_omitted(text: str) -> None:
     made = remark(suggestion=text)
-    if not is_applicable_suggestion(made):
+    block = suggestion_block(made)
+    if block is None:
         assert visible(text) != text
-        assert suggestion_block(made) is None
     else:
-        assert fences(suggestion_block(made) or "") == [("suggestion", f"{text}\n")]
+        assert fences(block) == [("suggestion", f"{text}\n")]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +95,7 @@ def test_a_hostile_review_is_only_text() -> None:
         ),
         remark_body(reports.report(), remark(**hostile, severity="high")),
         remark_body(reports.report(), remark(**hostile, side="LEFT")),
+        thread_reply(reports.report(), ThreadReply(thread=THREAD, text=HOSTILE), None),
     ):
         live = [part for part in active(text) if not part.startswith("<!-- resolver:")]
         assert live == [], text

@@ -3,8 +3,6 @@
 import re
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 from resolver.github.comments.pull_request_template import fill_template
 
@@ -81,13 +79,10 @@ def test_a_text_that_does_not_follow_the_template_is_not_used(answer: str) -> No
 @pytest.mark.parametrize(
     ("line", "shown"),
     [
-        ("- [X] a: see b.py", "- [X] a: see b.py"),
         ("1. [x] a, see b.py", "1. [x] a, see b.py"),
         ("- [x] a", "- [ ] a"),
-        ("- [x] a.", "- [ ] a."),
         ("- [x] other: see b.py", "- [ ] other: see b.py"),
         ("- b\n  - [x] a", "- b\n  - [ ] a"),
-        ("> - [x] a", "> - [ ] a"),
     ],
 )
 def test_a_tick_needs_a_box_of_the_template_and_a_reason(line: str, shown: str) -> None:
@@ -104,26 +99,3 @@ def test_the_text_refers_to_no_other_issue_and_notifies_nobody() -> None:
     for reference in ("@octo", "@mona", "#7", "#8", "https://github.com"):
         assert reference not in outside_code
     assert "see #12" in text
-
-
-WORDS = st.sampled_from(
-    [
-        *("## ", "# ", "What", "Why", "Tests", "Checklist", "\n", "\n\n", "- [ ] ", "- [x] "),
-        *("```\n", "<!-- ", " -->", "<details>", "</details>", "**", "Fixes #", "12", "7", "@a"),
-        *("> ", "---\n", "| ", " |", "| a | b |\n| - | - |\n", "✓", "TODO"),
-    ]
-)
-TEXTS = st.lists(WORDS, max_size=40).map("".join)
-
-
-@given(TEXTS, TEXTS)
-@example("```\n- [ ] <!-- ", "What")
-def test_any_text_for_any_template_notifies_nobody(template: str, answer: str) -> None:
-    text = fill(template, answer)
-    if text is None:
-        return
-    assert text.strip()
-    outside_code = re.sub(r"^( *(?:> |- )*)(`{3,}).*?^\1?\2$", "", text, flags=re.M | re.S)
-    assert "<!--" not in re.sub(r"`[^`]*`|```.*?```", "", outside_code, flags=re.S)
-    assert not re.search(r"(?<![\w`])@a", outside_code)
-    assert not re.search(r"(?<!`)#(?!12\b)\d+\b", outside_code)

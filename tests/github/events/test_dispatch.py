@@ -4,13 +4,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given as given_any
-from hypothesis import strategies as st
 
 from resolver.github.events.dispatches import DispatchSource, asks_for_sweep
-from resolver.github.events.permission import MalformedEvent
-from resolver.models.run import Command, Trigger, TriggerKind
-from tests.github.events.events import Payload, example, parsed, reason, started
+from resolver.models.run import Command, TriggerKind
+from tests.github.events.events import Payload, example, reason, started
 
 AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 ARRIVAL = DispatchSource("123", AT)
@@ -47,7 +44,6 @@ def test_a_dispatch_acts_like_a_comment(name: str, made: Any) -> None:
         ({"issue": 12, "instruction": None, "agent": None}, Command.FIX),
         ({"issue": "#12", "agent": "/review"}, Command.REVIEW),
         ({"issue": "12", "instruction": "continue"}, Command.CONTINUE),
-        ({"issue": "12", "instruction": "update"}, Command.UPDATE),
     ],
 )
 def test_its_instruction_may_be_a_command(inputs: dict[str, Any], command: Command) -> None:
@@ -64,9 +60,7 @@ def test_its_instruction_may_be_a_command(inputs: dict[str, Any], command: Comma
         ),
         ({"isue": "1", "instruction": "fix"}, "`issue` is missing or not valid"),
         ({"issue": "3", "agent": "../x"}, "`agent`"),
-        ({"issue": "3", "agent": "a b"}, "`agent`"),
         ({"issue": "3", "instruction": "stop"}, "in a comment"),
-        ({"issue": "3", "instruction": "approve"}, "in a comment"),
     ],
 )
 @pytest.mark.parametrize(("name", "made"), BOTH)
@@ -93,10 +87,8 @@ def test_a_dispatch_for_something_else_or_by_a_bot_is_ignored() -> None:
         ("workflow_dispatch", {"inputs": None}, True),
         ("workflow_dispatch", {"inputs": {"issue": "", "instruction": " ", "agent": ""}}, True),
         ("workflow_dispatch", {"inputs": {"dry": "yes"}}, False),
-        ("workflow_dispatch", {"inputs": 3}, False),
         ("repository_dispatch", {"action": "agent"}, True),
         ("repository_dispatch", {"action": "agent", "client_payload": {"issue": 3}}, False),
-        ("repository_dispatch", {"action": "agent", "client_payload": []}, False),
         ("repository_dispatch", {"action": "deploy", "client_payload": {}}, False),
         ("issues", {"inputs": None}, False),
     ],
@@ -105,26 +97,3 @@ def test_a_schedule_or_a_dispatch_without_input_is_a_sweep(
     name: str, payload: Payload, sweeps: bool
 ) -> None:
     assert asks_for_sweep(name, payload) is sweeps
-
-
-HOSTILE = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=9), inner),
-    max_leaves=8,
-)
-NAMES = st.sampled_from(["issue", "isue", "instruction", "agent", "number"]) | st.text(max_size=9)
-
-
-@given_any(HOSTILE | st.dictionaries(NAMES, HOSTILE, max_size=5))
-def test_only_a_dispatch_without_values_is_a_sweep(input_value: Any) -> None:
-    payload = by_program() | {"client_payload": input_value}
-    found = parsed("repository_dispatch", payload, arrival=ARRIVAL)
-    if asks_for_sweep("repository_dispatch", payload):
-        assert input_value is None or all(
-            isinstance(value, str) and not value.strip() for value in input_value.values()
-        )
-    elif isinstance(found, Trigger):
-        assert isinstance(input_value["issue"], str | int) and found.number
-    else:
-        assert isinstance(found, MalformedEvent)
-        assert len(found.reason) < 1000 and found.reason.isprintable()
