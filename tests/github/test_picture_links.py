@@ -1,7 +1,6 @@
 """Tests of replacing pictures in texts, with their alternative texts."""
 
 import pytest
-from hypothesis import assume, example, given
 
 from resolver.github.text.hidden_text import strip_hidden
 from resolver.github.text.links import (
@@ -10,8 +9,6 @@ from resolver.github.text.links import (
     PictureLinks,
     references_in,
 )
-from resolver.github.text.markdown import markdown_parser
-from tests.github.markup import soup
 
 
 def taken(text: str) -> tuple[str, list[tuple[str, str]]]:
@@ -60,27 +57,6 @@ def test_pictures_beyond_the_maximum_are_counted() -> None:
     assert len(links.links) == MAX_NUMBERED_PICTURES
     assert links.unnumbered == 5
     assert result.endswith("[picture]")
-
-
-@given(soup("![", "](", ")", "]", "<img src=u>", "<img alt='", max_size=40))
-@example("![](![]()")
-@example("![]![]()")
-@example("![x]![x](u) ![x]\n\n[x]: u")
-@example("![x](![x](u) ![x](u)")
-def test_no_picture_is_left_in_any_text(text: str) -> None:
-    cleaned = strip_hidden(text).text
-    # Brackets below an `<img>` that begins a block are text, until the tag is replaced.
-    blocks = markdown_parser().parse(cleaned)
-    assume(not any(block.type == "html_block" and "![" in block.content for block in blocks))
-    links = PictureLinks()
-    result = links.take(cleaned, "here", "/1", "x")
-    before, after = (_pictures(version) for version in (cleaned, result))
-    assert after == 0 or before > after, (cleaned, result)
-
-
-def _pictures(text: str) -> int:
-    tokens = markdown_parser().parse(text)
-    return sum(child.type == "image" for token in tokens for child in token.children or [])
 
 
 HOST = "github.com"

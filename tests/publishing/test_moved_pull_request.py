@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.errors import ForgeError, Refused
+from resolver.errors import ForgeError
 from resolver.git.git import Credential
 from resolver.git.merge import merge
 from resolver.git.push import fetch_tip
@@ -21,7 +21,6 @@ from resolver.publishing.push_to_pull_request import publish_to_pull_request
 from resolver.publishing.update_branch import (
     publish_clean_merge,
     publish_merge,
-    require_publishable_update,
 )
 from tests.git.scenario import plain_git
 from tests.github import reports
@@ -304,9 +303,3 @@ def test_a_conflict_that_the_agent_did_not_edit_leaves_the_merge_unverified(
     [conflict] = done.publication.conflicts
     assert (conflict.path, conflict.kept, conflict.untouched) == ("logo.bin", "ours", True)
     assert unedited.report_with(done).unverified == "unedited_conflict"
-
-
-def test_an_update_of_a_fork_that_nobody_else_may_edit_is_refused(fork: Branch) -> None:
-    with pytest.raises(Refused, match="does not let maintainers edit") as refused:
-        require_publishable_update(fork.builder({}, can_modify=False))
-    assert "let its author merge main into it" in refused.value.next_step

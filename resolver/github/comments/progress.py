@@ -113,6 +113,15 @@ ENDED_STATES = frozenset(
 """States in which the agent has ended."""
 
 
+_STAGES = {
+    "sandbox": {"sandbox": True},
+    "change": {"worked": True},
+    "published": {"worked": True, "published": True},
+    "reviewed": {"worked": True, "published": True},
+}
+"""The fields of `RunProgress` that the end of a stage sets."""
+
+
 class ProgressWriter(Protocol):
     """The part of a forge that writes progress comments. It is used by one thread only."""
 
@@ -188,7 +197,7 @@ class ProgressReporter:
                 self._resume_writes()
             self._replies = state.iterations
             if isinstance(event, StageCompleted):
-                self._stage(event.stage)
+                self.show(**_STAGES.get(event.stage, {}))
             if isinstance(event, CheckExecuted):
                 self.show(verifying=True)
             if isinstance(event, VerificationCompleted):
@@ -229,17 +238,6 @@ class ProgressReporter:
         self._changed.set()
         if self._thread.ident is not None:
             self._thread.join()
-
-    def _stage(self, stage: str) -> None:
-        match stage:
-            case "sandbox":
-                self.show(sandbox=True)
-            case "change":
-                self.show(worked=True)
-            case "published" | "reviewed":
-                self.show(worked=True, published=True)
-            case _:
-                pass
 
     def _write_all(self) -> None:
         try:

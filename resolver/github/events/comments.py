@@ -25,9 +25,7 @@ def command_of(body: str, author: User, policy: ListeningPolicy) -> Instruction 
 
 
 def trigger_from_comment(
-    name: str,  # noqa: ARG001
-    payload: Mapping[str, Any],
-    policy: ListeningPolicy,
+    payload: Mapping[str, Any], policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for an `issue_comment` event, or the reason why there is none."""
     event = IssueEvent.model_validate(payload)
@@ -48,9 +46,7 @@ def trigger_from_comment(
 
 
 def trigger_from_review(
-    name: str,  # noqa: ARG001
-    payload: Mapping[str, Any],
-    policy: ListeningPolicy,
+    payload: Mapping[str, Any], policy: ListeningPolicy
 ) -> Trigger | IgnoredEvent:
     """Return the trigger for a `pull_request_review` or `pull_request_review_comment` event.
 

@@ -3,7 +3,7 @@
 No network is used. Authorization follows in `resolver.github.events.permission`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -20,17 +20,6 @@ from resolver.github.events.permission import IgnoredEvent, MalformedEvent
 from resolver.github.events.starting_events import ListeningPolicy, find_starting_event
 from resolver.models.base import describe_first_error
 from resolver.models.run import Trigger
-
-_Parser = Callable[[str, Mapping[str, Any], ListeningPolicy], Trigger | IgnoredEvent]
-
-_PARSERS: Mapping[str, _Parser] = {
-    "issue_comment": trigger_from_comment,
-    "issues": trigger_from_issue,
-    "pull_request": trigger_from_issue,
-    "pull_request_review": trigger_from_review,
-    "pull_request_review_comment": trigger_from_review,
-    **dict.fromkeys(CHECK_EVENTS, trigger_from_check),
-}
 
 
 def parse_github_event(
@@ -51,10 +40,17 @@ def parse_github_event(
         arrival: Id and time of a dispatch, which its payload does not contain.
     """
     try:
-        if name in DISPATCH_EVENTS:
-            return trigger_from_dispatch(name, payload, policy, arrival)
-        if name in _PARSERS:
-            return _PARSERS[name](name, payload, policy)
+        match name:
+            case "issue_comment":
+                return trigger_from_comment(payload, policy)
+            case "issues" | "pull_request":
+                return trigger_from_issue(name, payload, policy)
+            case "pull_request_review" | "pull_request_review_comment":
+                return trigger_from_review(payload, policy)
+            case _ if name in CHECK_EVENTS:
+                return trigger_from_check(name, payload, policy)
+            case _ if name in DISPATCH_EVENTS:
+                return trigger_from_dispatch(name, payload, policy, arrival)
     except ValidationError as error:
         reason = f"the {name} payload is invalid: {describe_first_error(error)}"
         return MalformedEvent(reason) if name in DISPATCH_EVENTS else IgnoredEvent(reason)
