@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from resolver.github.events.quota_ledger import Ceiling, LedgerRun, QuotaLedger, day_of
-from resolver.trace.plain import plural
 
 MIN_RUN_COST = 0.01
 """US dollars below which a run is not started, since it could not pay for a single reply."""
@@ -202,7 +201,8 @@ def _check_quota(use: QuotaUse, own_cost: float, now: datetime) -> QuotaExceeded
     )
     retry_step = f"Ask again on or after {tomorrow:%Y-%m-%d} (00:00 UTC)"
     if use.max_runs and use.runs >= use.max_runs:
-        what = f"{name} has had {plural(use.runs, 'run')} today, and the limit is {use.max_runs}"
+        count = f"{use.runs} run{'' if use.runs == 1 else 's'}"
+        what = f"{name} has had {count} today, and the limit is {use.max_runs}"
         return QuotaExceeded(use.ceiling, what, retry_step, tomorrow)
     cost = use.cost + own_cost
     if not use.max_cost or use.max_cost - cost >= MIN_RUN_COST:
