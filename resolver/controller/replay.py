@@ -7,7 +7,7 @@ from typing import Any
 
 from resolver.events.actions import Recall
 from resolver.events.base import EventBase, Source
-from resolver.events.lifecycle import ReplayDiverged, RunStarted
+from resolver.events.lifecycle import ReplayDiverged, RunStarted, VerificationCompleted
 from resolver.events.log import ACTION_TYPES, OBSERVATION_TYPES, Event
 from resolver.events.observations import AgentStateChanged, ChangedPaths, RecallResult
 
@@ -16,9 +16,10 @@ MAX_REPORTED = 10
 
 _COMPARED_FIELDS = (
     "kind", "base", "command", "code", "path", "exit_code", "timed_out", "error", "changed",
+    "sent_to_agent",
 )  # fmt: skip
-"""The fields that are compared: the base commit, the request, the exit code or error, and the
-changed files if both logs have them.
+"""The fields that are compared: the base commit, the request, the exit code or error, the changed
+files if both logs have them, and whether a verification sent the change back to the agent.
 
 Texts are not compared: times, paths and process ids in them differ in every run.
 """
@@ -50,7 +51,7 @@ def compare_with_recording(
 
 
 def _is_compared(event: Event) -> bool:
-    """Return True for the start, the agent's actions and their observations.
+    """Return True for the start, the agent's actions, their observations, and verifications.
 
     Messages of the user, and the skills that the run loads for them, are not compared one by one;
     the base commits of the two runs are compared instead.
@@ -60,4 +61,4 @@ def _is_compared(event: Event) -> bool:
     )
     if is_loaded_skill or isinstance(event, AgentStateChanged) or event.source is Source.USER:
         return False
-    return isinstance(event, (RunStarted, *ACTION_TYPES, *OBSERVATION_TYPES))
+    return isinstance(event, (RunStarted, VerificationCompleted, *ACTION_TYPES, *OBSERVATION_TYPES))

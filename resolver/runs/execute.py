@@ -28,6 +28,7 @@ from resolver.events.actions import Message, Recall, ReviewComment
 from resolver.events.base import Source
 from resolver.events.lifecycle import (
     ROOT_STAGE,
+    ModelReplied,
     RunStarted,
     SystemPrompt,
     roots_of,
@@ -95,6 +96,13 @@ class ExecutionRequest:
     def recording(self) -> Sequence[Event]:
         """Events of the log that is replayed; empty for a live model."""
         return recording_of(self.prepared.settings)
+
+    @property
+    def is_recording_over(self) -> bool:
+        """True if a replayed agent has given all of its recorded replies."""
+        recorded = sum(isinstance(event, ModelReplied) for event in self.recording)
+        given = sum(isinstance(event, ModelReplied) for event in self.log.state.events)
+        return 0 < recorded <= given
 
 
 @dataclass(frozen=True)
@@ -169,7 +177,11 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str) -> ExecutedRun:
         with open_mcp(settings, host.environment, recording, runtime, log, redact) as mcp:
             parts = _AgentParts(request, executor, runtime, mcp, index)
             outcome, patch, change = _work_once(parts)
-            while feedback := _find_feedback(request, outcome, patch, change):
+            # A replayed agent with no reply left is sent nothing: the comparison below says where
+            # its work, or the verification of it, differs from the recording.
+            while (
+                feedback := _find_feedback(request, outcome, patch, change)
+            ) and not request.is_recording_over:
                 log.stream.add(Message(content=feedback, source=Source.USER))
                 log.stream.add(AgentStateChanged(state=RunState.RUNNING))
                 corrected = _work_once(parts)

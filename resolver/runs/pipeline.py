@@ -174,19 +174,12 @@ def _write_request(request: RunRequest, settings: Settings) -> None:
     """Write request.json, redacted, so that the run can be resumed even if it is killed before its
     first event. An option that contains a secret is not stored."""
     redactor = request.redactor(settings)
-    stored = StoredRequest(
-        run=request.run,
-        trigger=request.trigger,
-        publish=request.publish,
-        issue=request.issue,
-        continuation=request.continuation,
-        source=request.source,
-        options={
-            name: value
-            for name, value in request.options.items()
-            if value is not None and redactor.redact_text(str(value)) == str(value)
-        },
-    )
+    options = {
+        name: value
+        for name, value in request.options.items()
+        if value is not None and redactor.redact_text(str(value)) == str(value)
+    }
+    stored = StoredRequest.model_validate(replace(request, options=options), from_attributes=True)
     request.output.write_request(redactor(stored))
 
 

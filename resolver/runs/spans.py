@@ -10,15 +10,16 @@ https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables
 
 import logging
 import secrets
-import threading
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 from resolver import __version__
+from resolver.config.background import call_in_background
 from resolver.errors import RunStopped
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
@@ -39,13 +40,8 @@ ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 FLUSH_SECONDS = 3.0
 """Maximum time that a run waits at its end until the collector has its spans."""
 
-AttributeValue = str | bool | int | float | tuple[str, ...]
-Attributes = Mapping[str, AttributeValue | None]
+Attributes = Mapping[str, str | float | tuple[str, ...] | None]
 """Attributes of a span; those that are None are left out."""
-
-_PROVIDERS = {"gemini": "gcp.gemini", "vertex_ai": "gcp.vertex_ai", "azure": "azure.ai.openai",
-              "bedrock": "aws.bedrock", "mistral": "mistral_ai", "xai": "x_ai"}  # fmt: skip
-"""Well-known values of `gen_ai.provider.name` that differ from litellm's prefix."""
 
 _FAILED_STATES = frozenset({RunState.ERROR, RunState.STUCK, RunState.LIMIT})
 
@@ -73,46 +69,15 @@ def export_spans(result: RunResult, started_at: datetime) -> None:
     with suppress(RunStopped):
         try:
             provider = _open_provider(request.host.environment, request.traceparent)
-            tracer = provider.get_tracer("resolver", __version__)
-            _add_spans(SpanWriter(tracer, redact, request.now()), result, started_at)
-            thread = threading.Thread(target=provider.shutdown, name="spans", daemon=True)
-            thread.start()
-            thread.join(FLUSH_SECONDS)
-            if thread.is_alive():
+            writer = SpanWriter(provider.get_tracer("resolver", __version__), redact, request.now())
+            root = _add_run(writer, result, started_at)
+            writer.add_events(_events_of_attempt(result), root)
+            if wait([call_in_background(provider.shutdown, "spans")], FLUSH_SECONDS).not_done:
                 logger.warning("the collector did not take the spans within %g s", FLUSH_SECONDS)
         except (ValueError, OSError) as error:
             logger.warning("no spans are exported: %s", redact(str(error)))
         except Exception:
             logger.exception("no spans are exported")
-
-
-def _add_spans(writer: "SpanWriter", result: RunResult, started_at: datetime) -> None:
-    """Make the spans of the run and of what it did."""
-    request, outcome, failure = result.request, result.outcome_file, result.failure
-    attributes: Attributes = {
-        "gen_ai.operation.name": "invoke_agent",
-        "gen_ai.agent.name": "resolver",
-        "gen_ai.conversation.id": request.run,
-        "resolver.trigger": request.trigger.kind.value,
-        "resolver.repository": None if request.is_local else request.trigger.repository,
-        "resolver.issue": request.trigger.subject,
-        "resolver.state": outcome.state.value,
-        "resolver.verdict": outcome.evidence.verdict,
-        "resolver.cost": outcome.cost,
-        "resolver.iterations": outcome.iterations,
-        "process.exit.code": outcome.exit_code,
-        "vcs.ref.base.revision": outcome.base,
-        "vcs.ref.head.revision": outcome.commit,
-    }
-    reason = failure.kind if failure is not None else outcome.state.value
-    root = writer.add(
-        "invoke_agent resolver",
-        started_at,
-        writer.until,
-        attributes,
-        error=reason if outcome.state in _FAILED_STATES else None,
-    )
-    writer.add_events(_events_of_attempt(result), root)
 
 
 def _open_provider(environment: Mapping[str, str], traceparent: str) -> "TracerProvider":
@@ -147,6 +112,29 @@ def _open_provider(environment: Mapping[str, str], traceparent: str) -> "TracerP
     return provider
 
 
+def _add_run(writer: "SpanWriter", result: RunResult, started_at: datetime) -> "Span":
+    """Make the span of the whole run."""
+    request, outcome, failure = result.request, result.outcome_file, result.failure
+    attributes: Attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        "gen_ai.agent.name": "resolver",
+        "gen_ai.conversation.id": request.run,
+        "resolver.trigger": request.trigger.kind.value,
+        "resolver.repository": None if request.is_local else request.trigger.repository,
+        "resolver.issue": request.trigger.subject,
+        "resolver.state": outcome.state.value,
+        "resolver.verdict": outcome.evidence.verdict,
+        "resolver.cost": outcome.cost,
+        "resolver.iterations": outcome.iterations,
+        "process.exit.code": outcome.exit_code,
+        "vcs.ref.base.revision": outcome.base,
+        "vcs.ref.head.revision": outcome.commit,
+    }
+    reason = failure.kind if failure is not None else outcome.state.value
+    error = reason if outcome.state in _FAILED_STATES else None
+    return writer.add("invoke_agent resolver", started_at, writer.until, attributes, error=error)
+
+
 def _events_of_attempt(result: RunResult) -> Sequence[Event]:
     """Return the events that this process has added: earlier ones belong to another trace."""
     events = result.log.state.events if result.log else []
@@ -164,24 +152,22 @@ class SpanWriter:
 
     def add_events(self, events: Sequence[Event], parent: "Span") -> None:
         """Make the spans of one agent's log, and of the delegates that are nested in it."""
-        results = {
-            e.cause: e for e in events if isinstance(e, ObservationBase) and e.cause is not None
-        }
+        results = {e.cause: e for e in events if isinstance(e, ObservationBase)}
         tools: dict[int, Span] = {}
         delegates: dict[int, list[Event]] = defaultdict(list)
         for event in events:
             match event:
                 case life.DelegateEvent():
                     delegates[event.delegate].append(parse_logged_event(event.event))
-                case life.ModelReplied():
-                    self._add_call(event, event.completion, life.AGENT, parent)
-                case life.ServiceReplied():
-                    self._add_call(event, event.completion, event.service, parent)
+                case life.ModelReplied(completion=reply):
+                    self._add_past(parent, f"chat {reply.model}", event, *_call(reply, life.AGENT))
+                case life.ServiceReplied(completion=reply, service=service):
+                    self._add_past(parent, f"chat {reply.model}", event, *_call(reply, service))
                 case life.StageCompleted() if event.seconds:
-                    self._add_past(event.stage, event, event.seconds, {}, parent)
+                    self._add_past(parent, event.stage, event, event.seconds, {})
                 case life.CheckExecuted(execution=done) if not event.is_cached:
                     attributes = {"resolver.tree": event.at, "process.exit.code": done.exit_code}
-                    self._add_past(f"check {event.name}", event, done.seconds, attributes, parent)
+                    self._add_past(parent, f"check {event.name}", event, done.seconds, attributes)
                 case a.Message() | a.Finish():
                     pass
                 case ActionBase():
@@ -198,12 +184,12 @@ class SpanWriter:
         parent: "Span | None" = None,
         *,
         error: str | None = None,
-        is_call: bool = False,
     ) -> "Span":
         """Make a span. error: why it failed, None if it did not."""
         from opentelemetry.context import Context
         from opentelemetry.trace import SpanKind, StatusCode, set_span_in_context
 
+        is_call = attributes.get("gen_ai.operation.name") == "chat"
         span = self.tracer.start_span(
             self.redact(name),
             context=set_span_in_context(parent) if parent is not None else Context(),
@@ -219,27 +205,10 @@ class SpanWriter:
         return span
 
     def _add_past(
-        self, name: str, end: Event, seconds: float, attributes: Attributes, parent: "Span"
+        self, parent: "Span", name: str, end: Event, seconds: float, attributes: Attributes
     ) -> None:
         start = end.timestamp - timedelta(seconds=max(0.0, seconds))
         self.add(name, start, end.timestamp, attributes, parent)
-
-    def _add_call(self, event: Event, completion: Completion, service: str, parent: "Span") -> None:
-        reason = completion.finish_reason
-        attributes: Attributes = {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.provider.name": _provider_of(completion.model),
-            "gen_ai.request.model": completion.model,
-            "gen_ai.usage.input_tokens": completion.tokens.input,
-            "gen_ai.usage.output_tokens": completion.tokens.output,
-            "gen_ai.usage.cache_read.input_tokens": completion.tokens.cached,
-            "gen_ai.usage.cost": completion.cost,
-            "gen_ai.response.finish_reasons": (reason,) if reason else None,
-            "resolver.service": service,
-        }
-        start = event.timestamp - timedelta(seconds=max(0.0, completion.latency))
-        name = f"chat {completion.model}"
-        self.add(name, start, event.timestamp, attributes, parent, is_call=True)
 
     def _add_tool(
         self, action: ActionBase, result: ObservationBase | None, parent: "Span"
@@ -248,24 +217,33 @@ class SpanWriter:
         # A call that could not be read has a name that a model made up.
         if action.tool_call is not None and not isinstance(action, a.Invalid):
             name = action.tool_call.name
-        exit_code = result.exit_code if isinstance(result, o.CmdOutput) else None
+        attributes: Attributes = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": name,
+            "process.exit.code": result.exit_code if isinstance(result, o.CmdOutput) else None,
+        }
+        end = result.timestamp if result else self.until
+        error = result.code if isinstance(result, o.ErrorObservation) else None
         return self.add(
-            f"execute_tool {name}",
-            action.timestamp,
-            result.timestamp if result else self.until,
-            {
-                "gen_ai.operation.name": "execute_tool",
-                "gen_ai.tool.name": name,
-                "process.exit.code": exit_code,
-            },
-            parent,
-            error=result.code if isinstance(result, o.ErrorObservation) else None,
+            f"execute_tool {name}", action.timestamp, end, attributes, parent, error=error
         )
 
 
-def _provider_of(model: str) -> str:
-    prefix, slash, _ = model.partition("/")
-    return _PROVIDERS.get(prefix, prefix) if slash else "openai"
+def _call(completion: Completion, service: str) -> tuple[float, Attributes]:
+    """Return the duration of a model call and the attributes of its span."""
+    provider, slash, _ = completion.model.partition("/")
+    reason = completion.finish_reason
+    return completion.latency, {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": provider if slash else "openai",
+        "gen_ai.request.model": completion.model,
+        "gen_ai.usage.input_tokens": completion.tokens.input,
+        "gen_ai.usage.output_tokens": completion.tokens.output,
+        "gen_ai.usage.cache_read.input_tokens": completion.tokens.cached,
+        "gen_ai.usage.cost": completion.cost,
+        "gen_ai.response.finish_reasons": (reason,) if reason else None,
+        "resolver.service": service,
+    }
 
 
 def _nanoseconds(at: datetime) -> int:

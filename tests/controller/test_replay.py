@@ -5,10 +5,11 @@ import pytest
 from resolver.controller.replay import compare_with_recording
 from resolver.events.actions import CmdRun, Message
 from resolver.events.base import EventBase, Source
-from resolver.events.lifecycle import ReplayDiverged, RunStarted
+from resolver.events.lifecycle import ReplayDiverged, RunStarted, VerificationCompleted
 from resolver.events.observations import ChangedPaths, CmdOutput
 from resolver.events.stream import utc_now
 from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
+from resolver.models.verification import DISABLED
 
 TRIGGER = Trigger(
     key="k", kind=TriggerKind.LOCAL, repository="r", actor=Actor(login="ada"), at=utc_now()
@@ -67,3 +68,12 @@ def test_what_differs_is_reported_with_the_recorded_event(
 def test_another_base_commit_is_a_difference() -> None:
     [found] = differences([], [], base="c" * 40)
     assert (found.field, found.found) == ("base", "c" * 40)
+
+
+def test_a_verification_that_sends_the_change_back_differs_from_one_that_did_not() -> None:
+    recorded, now = (
+        VerificationCompleted(tree="t", evidence=DISABLED.evidence(), sent_to_agent=sent)
+        for sent in (False, True)
+    )
+    [found] = differences([recorded], [now])
+    assert (found.recorded_id, found.field, found.found) == (1, "sent_to_agent", "True")

@@ -96,23 +96,15 @@ def test_without_a_log_the_run_starts_over_where_it_was_asked_and_says_so(
     assert continue_from_archive(fresh, settings) is fresh
 
 
-def continued(
-    github: GitHubServer, folder: Path, conversation: Issue, logged_source: str
-) -> tuple[RunRequest, RunResult]:
-    """A request to continue, after a run whose archived log has this source; and that run."""
-    settings = settings_for(github)
-    earlier = ended(asked(folder, conversation), logged_source)
-    archive_run_log(earlier, settings)
-    wanted = {"command": Command.CONTINUE, "instruction": "mention the ticket"}
-    request = replace(asked(folder / "later", conversation, **wanted), run=LATER)
-    return continue_from_archive(request, settings), earlier
-
-
 def test_the_archived_log_of_the_last_run_is_continued(
     github: GitHubServer, issue: Issue, tmp_path: Path
 ) -> None:
-    source = f"{github.server_url}/{NAME}.git"
-    request, earlier = continued(github, tmp_path, issue, source)
+    settings = settings_for(github)
+    earlier = ended(asked(tmp_path, issue), f"{github.server_url}/{NAME}.git")
+    archive_run_log(earlier, settings)
+    wanted = {"command": Command.CONTINUE, "instruction": "mention the ticket"}
+    request = replace(asked(tmp_path / "later", issue, **wanted), run=LATER)
+    request = continue_from_archive(request, settings)
     assert request.output.log.read_bytes() == earlier.request.output.log.read_bytes()
     found = request.continuation
     assert found is not None and request.notices == ()

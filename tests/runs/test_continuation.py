@@ -33,7 +33,8 @@ from resolver.models.run import (
     RunState,
     Trigger,
 )
-from resolver.runs.execute import _restore_start
+from resolver.runs.execute import ExecutionRequest, _restore_start
+from resolver.runs.output import Output
 from resolver.runs.resuming.continuation import (
     continue_from_log,
     remaining_allowance,
@@ -44,7 +45,7 @@ from resolver.runs.resuming.resume import (
     continue_run,
 )
 from resolver.storage.earlier_runs import EarlierRun
-from tests.runs.plain_values import run_log
+from tests.runs.plain_values import prepared_run, run_log, run_request
 from tests.trace import sample
 
 OPENING = sample.started()
@@ -63,12 +64,12 @@ def continued(folder: Path, content: bytes, **changes: object) -> object:
     earlier = EarlierRun("run-0193", folder / "earlier.jsonl", folder / "outcome.json")
     earlier.log.write_bytes(content)
     trigger: Trigger = OPENING.task.trigger.model_copy(update=changes)
-    return continue_from_log(trigger, earlier, SOURCE, folder / "events.jsonl")
+    return continue_from_log(trigger, earlier, SOURCE, Output(folder / "output"))
 
 
 def test_a_sound_log_of_the_same_issue_is_continued(tmp_path: Path) -> None:
     continued(tmp_path, SOUND)
-    log = tmp_path / "events.jsonl"
+    log = tmp_path / "output" / "events.jsonl"
     assert log.read_bytes() == SOUND
     assert log.stat().st_mode & 0o777 == 0o600
 
@@ -88,7 +89,7 @@ def test_a_planted_log_is_refused(
 ) -> None:
     with pytest.raises(LogError, match=says):
         continued(tmp_path, change(SOUND))
-    assert not (tmp_path / "events.jsonl").exists()
+    assert not (tmp_path / "output" / "events.jsonl").exists()
 
 
 @pytest.mark.parametrize(("command", "approved"), [(Command.APPROVE, True), (Command.DENY, False)])
@@ -290,3 +291,19 @@ def test_a_resumed_log_keeps_agent_and_dialect_and_skips_the_replies_that_it_has
     settings, remaining = restored(STARTED, prompt, replied(2, "first"))
     assert (settings.agent, settings.model_options.dialect) == ("counter", "tags")
     assert remaining == ["0 run_started", "2 service_replied", "3 model_replied"]
+
+
+def test_a_replay_asks_for_no_correction_once_all_recorded_replies_are_given(
+    tmp_path: Path,
+) -> None:
+    """It would end in an error; the comparison with the recording says what differs."""
+    file = tmp_path / "recorded.jsonl"
+    file.write_bytes(SOUND)
+    settings = load_settings({}, {"LLM_MODEL": f"replay:{file}"})
+    prepared = prepared_run(run_request(tmp_path), settings=settings)
+    with run_log(tmp_path / "events.jsonl") as opened:
+        opened.stream.add(OPENING)
+        request = ExecutionRequest(prepared, opened, tmp_path)
+        assert not request.is_recording_over
+        opened.stream.add(sample.reply("Look at it."))
+        assert request.is_recording_over

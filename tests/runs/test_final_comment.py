@@ -1,7 +1,7 @@
 """How a run ends if its final comment is written, is not wanted, or can't be written."""
 
 from dataclasses import dataclass, field, replace
-from errno import EDQUOT, EIO, ENOSPC
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from resolver.runs.conversation.comments import (
     Conclusion,
     abandon_run,
     conclude,
-    failure_from_os_error,
     publish_final_comment,
 )
 from resolver.runs.output import Output
@@ -118,20 +117,6 @@ def test_a_disk_that_is_full_at_the_end_fails_the_run_and_prevents_no_other_file
     assert written >= expected and missing not in written
 
 
-@pytest.mark.parametrize(
-    ("error", "what"),
-    [
-        (OSError(ENOSPC, "No space left", "/x/y"), "Resolver is full"),
-        (OSError(EDQUOT, "Quota exceeded"), "Resolver is full"),
-        (OSError(EIO, "Input/output error", "/x"), "failed (Input/output error)"),
-    ],
-)
-def test_an_error_of_the_machine_is_reported_as_one(error: OSError, what: str) -> None:
-    failure = failure_from_os_error(error)
-    assert failure.kind == "error" and failure.what.endswith(what)
-    assert ("free some disk space" in failure.next_step) is (error.errno != EIO)
-
-
 def test_a_person_without_permission_does_not_see_why_a_run_could_not_start(tmp_path: Path) -> None:
     request, forge = run_request(tmp_path), MemoryForge(level="read")
     error = UsageError("the setting `image` is wrong", "correct it")
@@ -165,14 +150,6 @@ class ForgeWithPushedWork(MemoryForge):
 
     def read(self, trigger: Trigger) -> Task:
         raise AssertionError(f"the work of {trigger.key} is done again")
-
-
-def test_a_refusal_is_a_comment(tmp_path: Path) -> None:
-    forge = MemoryForge(tmp_path / "issue.md", "main", level="read")
-    result = run_pipeline(run_request(tmp_path), forge)
-    assert result.exit_code == 5
-    assert result.failure is not None and "no write access" in result.failure.what
-    assert len(forge.reports) == 1
 
 
 def test_a_disk_that_is_full_in_the_middle_is_reported_with_what_to_do(tmp_path: Path) -> None:

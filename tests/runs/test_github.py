@@ -5,12 +5,11 @@ Whole runs: the stories that all others vary.
 
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.parts.model_endpoint import Answer, tool_call
+from tests.parts.model_endpoint import Answer
 from tests.parts.runs import bash, finish
 from tests.parts.waiting import until
 from tests.runs.scenario import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario
@@ -126,26 +125,25 @@ def test_a_workflow_change_is_kept_and_not_pushed(scenario: Scenario) -> None:
 NEW_NAME = "octo/renamed"
 
 
-def test_a_request_under_the_earlier_name_is_answered_where_the_issue_is_now(
+def test_the_comment_shows_the_work_and_then_the_result_where_the_issue_is_now(
     scenario: Scenario,
 ) -> None:
-    event = scenario.github.event_issue_comment(scenario.mention())
-    scenario.github.move_repository(REPOSITORY, NEW_NAME)
-    done = scenario.action(event, **SELDOM)
-    assert done.exit_code == 1 and not scenario.endpoint.requests
-    [comment] = scenario.bot_comments()
-    assert f"{REPOSITORY} has moved to {NEW_NAME}" in comment and "request there" in comment
+    """A whole run, because another thread edits the comment, and the repository is renamed
+    meanwhile."""
 
-
-def test_the_result_of_a_run_is_written_where_the_issue_is_now(scenario: Scenario) -> None:
     def reply(body: dict[str, Any]) -> Answer:
         if any(message["role"] == "tool" for message in body["messages"]):
             return finish(SUMMARY)
+        # What the pipeline tells the comment, and what the comment follows of the log.
+        until(lambda: "- [x] Clone the repository (at `" in scenario.bot_comments()[-1])
+        until(lambda: "- [x] Start the sandbox" in scenario.bot_comments()[-1])
+        assert " job=77.1 -->" in scenario.bot_comments()[-1]
         scenario.github.move_repository(REPOSITORY, NEW_NAME)
         return FIX
 
     scenario.endpoint.answer_with(reply)
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **SELDOM)
+    pace = {"RESOLVER_PACE": '{"progress_interval": 1, "write_interval": 0}'}
+    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()), **pace)
     assert done.exit_code == 1
     [comment] = scenario.bot_comments()
     assert "ending=progress" not in comment and "new name" in comment
@@ -199,76 +197,3 @@ def test_help_says_what_can_be_asked_and_starts_no_run(scenario: Scenario) -> No
     assert not scenario.work_done()
     assert not (done[0].output / "events.jsonl").exists()
     assert scenario.outputs() == {"state": "help"}
-
-
-def checklist(body: str) -> str:
-    """The lines of the comment that are boxes."""
-    return "".join(f"{line}\n" for line in body.splitlines() if line.startswith("- ["))
-
-
-Plan = tuple[Callable[[], object] | None, Answer]
-"""What has to be so before the model answers, and its answer."""
-
-
-def answered(*plan: Plan) -> Callable[[dict[str, Any]], Answer]:
-    """The model answers each call once what the plan waits for has come about."""
-
-    def answer(body: dict[str, Any]) -> Answer:
-        said: int = sum(m["role"] == "assistant" for m in body["messages"])
-        ready, given = plan[said]
-        if ready is not None:
-            until(ready)
-        return given
-
-    return answer
-
-
-class Seen:
-    """Bodies of the one comment that were waited for."""
-
-    def __init__(self, scenario: Scenario) -> None:
-        self._scenario = scenario
-        self.bodies: list[str] = []
-
-    def shows(self, *words: str) -> Callable[[], bool]:
-        """Return True if the comment has this text, and keep the comment then."""
-
-        def look() -> bool:
-            for body in self._scenario.bot_comments():
-                if all(word in body for word in words):
-                    self.bodies.append(body)
-                    return True
-            return False
-
-        return look
-
-
-def test_the_comment_is_there_while_the_run_is_at_work_and_becomes_the_result(
-    scenario: Scenario,
-) -> None:
-    """A whole run: the story of the progress comment, which another thread edits meanwhile."""
-    scenario.line.environment["RESOLVER_PACE"] = '{"progress_interval": 1, "write_interval": 0}'
-    seen = Seen(scenario)
-    plan = tool_call("plan", {"items": [{"title": "Find @mona's bug", "status": "doing"}]})
-    scenario.endpoint.answer_with(
-        answered(
-            (seen.shows("- [ ] Change the code"), plan),
-            (None, bash("echo 1")),
-            (None, FIX),
-            (seen.shows("; 1 file changed\n"), finish(SUMMARY)),
-        )
-    )
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert done.exit_code == 0, done.stderr
-    fixed = "; 1 file changed\n- [ ] Verify: disabled in the settings\n"
-    assert f"{fixed}- [ ] Open a pull request\n" in checklist(seen.bodies[-1])
-    last = seen.bodies[-1]
-    assert "working on this" in last and " job=77.1 -->" in last
-    assert re.search(r"- \[x\] Clone the repository \(at `[0-9a-f]{12}`\)", last), last
-    assert "Find `@mona`'s bug (in progress)" in last
-    assert "/octo/calc/actions/runs/77" in last and "Comment `@agent stop` to stop the run" in last
-    [comment] = scenario.bot_comments()
-    assert (
-        comment.partition("\n")[0].endswith("ending=pull_request -->")
-        and "Resolver opened" in comment
-    )

@@ -22,7 +22,7 @@ from resolver.runs.wiring.sandbox import RunHost
 from tests.parts.events import Events
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
-from tests.runs.scenario import REPOSITORY, Scenario
+from tests.runs.scenario import REPOSITORY
 
 BOT = "resolver-bot"
 Job = Callable[..., Trigger | IgnoredEvent]
@@ -136,35 +136,3 @@ def test_a_file_that_is_missing_and_a_place_outside_of_a_job_are_refused(tmp_pat
             read(path)
     with pytest.raises(UsageError, match="GITHUB_EVENT_PATH are not set"):
         read_event({})
-
-
-@pytest.fixture
-def scenario_events(scenario: Scenario) -> Events:
-    return Events(scenario.github, REPOSITORY)
-
-
-@pytest.mark.parametrize(
-    ("name", "given", "why"),
-    [
-        ("repository_dispatch", {"issue": {"number": 1}}, "`issue` is missing or not valid"),
-        (
-            "workflow_dispatch",
-            {"issue": "", "instruction": "fix"},
-            "`issue` is missing or not valid",
-        ),
-    ],
-)
-def test_a_dispatch_with_a_mistake_is_an_error_and_costs_nothing(
-    scenario: Scenario, scenario_events: Events, name: str, given: dict[str, Any], why: str
-) -> None:
-    scenario.github.add_label(scenario.issue, "agent", "mona")
-    made = scenario_events.by_hand if name == "workflow_dispatch" else scenario_events.by_program
-    named = {"GITHUB_REPOSITORY": REPOSITORY, "GITHUB_ACTIONS": "true"}
-    done = scenario.action(made("mona", **given), name, **named)
-    assert done.exit_code == 2, done.stdout + done.stderr
-    [error] = [line for line in done.stdout.splitlines() if line.startswith("::error ")]
-    assert why in error
-    assert "leave all inputs empty for a sweep" in error
-    assert scenario.outputs() == {"state": "error"}
-    assert not scenario.endpoint.requests
-    assert not scenario.work_done()

@@ -1,6 +1,5 @@
 """What the report of a run says, from plain values of the stages."""
 
-import io
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,23 +7,19 @@ from tempfile import gettempdir
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from resolver.config.settings import load_settings
-from resolver.events.lifecycle import ModelReplied, Resumed, ServiceReplied
-from resolver.events.log import Event
+from resolver.events.lifecycle import Resumed
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.github.comments.report import RunFailure
 from resolver.github.text.markers import Ending
 from resolver.models.run import (
-    Completion,
     ExportedChange,
     Patch,
     Publication,
     PublicationMethod,
     RunState,
-    Tokens,
     UnverifiedReason,
 )
 from resolver.runs.pipeline import _exit_code, _limit_overrides
@@ -37,7 +32,6 @@ from resolver.runs.reporting import (
     max_extended_limits,
     outage_of,
     outcome_file_of,
-    print_result,
     publishing_route,
 )
 from resolver.runs.resuming.resume import change_limits
@@ -46,7 +40,6 @@ from resolver.runs.stages import (
     ExecutedRun,
     PreparedRun,
     PublishedRun,
-    RunResult,
     StageValues,
 )
 from tests.github import reports
@@ -179,63 +172,6 @@ def test_an_answer_that_came_with_a_change_is_published_with_it(values: StageVal
     unchanged = Patch(base="a" * 40, tree="b" * 40)
     assert is_answer_run(replace(values, executed=ExecutedRun(outcome, unchanged)))
     assert not is_answer_run(replace(values, executed=ExecutedRun(outcome, reports.patch())))
-
-
-def printed(
-    values: StageValues,
-    *,
-    failure: RunFailure | None = None,
-    publishable: bool = False,
-    exit_code: int = 1,
-    colors: bool = False,
-) -> str:
-    result = RunResult(
-        request=values.request,
-        report=build_report(values, failure),
-        outcome_file=outcome_file_of(values, values.publication, failure, exit_code),
-        publication=values.publication,
-        exit_code=exit_code,
-        outcome=values.outcome,
-        failure=failure,
-        publishable=publishable,
-    )
-    shown = io.StringIO()
-    print_result(result, Console(file=shown, width=80, force_terminal=colors))
-    return shown.getvalue()
-
-
-def test_a_change_that_is_kept_can_be_published_unless_the_policy_has_refused_it(
-    values: StageValues,
-) -> None:
-    command = f"resolver publish {values.request.output.folder}"
-    outage = RunFailure(kind="error", what="GitHub is down", cause="forge_down")
-    policy = RunFailure(kind="policy", what="it adds a credential")
-    assert command in printed(values, failure=outage, publishable=True)
-    refused = printed(values, failure=policy, publishable=True)
-    assert "it adds a credential" in refused and command not in refused
-    assert command not in printed(values, failure=outage)
-
-
-def unchanged(event: Event) -> Event:
-    return event
-
-
-def test_costs_are_distinguished_by_model_and_by_service(tmp_path: Path) -> None:
-    values = executed_values(run_request(tmp_path))
-    large = Completion(model="large", cost=0.25, tokens=Tokens(input=10))
-    small = Completion(model="small", cost=None)
-    with RunLog(tmp_path / "events.jsonl", unchanged, lambda: sample.START) as log:
-        log.stream.add(sample.started())
-        for completion in (large, small, large):
-            log.stream.add(ModelReplied(completion=completion))
-        log.stream.add(ServiceReplied(service="check", completion=large))
-        values = replace(values, log=log)
-        written = outcome_file_of(values, values.publication, None, 0)
-    calls = {name: (model.calls, model.cost) for name, model in written.models.items()}
-    assert calls == {"large": (3, 0.75), "small": (1, None)}
-    assert written.models["large"].tokens.input == 30
-    by_service = {name: (s.calls, s.cost, s.priced) for name, s in written.services.items()}
-    assert by_service == {"agent": (3, None, 0.5), "check": (1, 0.25, 0.25)}
 
 
 def test_the_model_is_named_without_the_folder_of_its_file(tmp_path: Path) -> None:

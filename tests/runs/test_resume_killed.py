@@ -78,12 +78,9 @@ def sweep(
     checkout: Path,
     folder: Path,
     *,
-    again: bool,
-    step: int = 1,
-    first: int = 0,
+    step: int,
 ) -> None:
-    """Kill a run right after each of its events (`step`: after each so many, from the one with the
-    number `first` on); `again`: some resumes before a later one, too."""
+    """Kill a run right after each `step` of its events, and some resumes before a later one."""
     issue = folder / "issue.md"
     issue.write_text("# Fix it")
     whole = folder / "whole"
@@ -93,13 +90,13 @@ def sweep(
     assert git(checkout, "show", f"{expected['branch']}:count.txt").split("\n") == [
         "one", "two twice", "three twice",
     ]  # fmt: skip
-    for number in range(first, len(events), step):
+    for number in range(0, len(events), step):
         git(checkout, "branch", "-D", expected["branch"])
         asked = len(endpoint.requests)
         output = folder / f"killed-{number}"
         start = ("resolve", checkout, "--issue", issue, "--output", output)
         assert killer.run(*start, event=number) == KILLED, killer.printed
-        if again and number % 2 == 0:
+        if number % 2 == 0:
             later = number + 4 + number % 2
             ended = killer.run("resolve", "--resume", output, event=later, before=True)
             assert ended in (KILLED, 0), killer.printed
@@ -118,43 +115,17 @@ def sweep(
         assert [e.id for e in log] == list(range(len(log))), number
 
 
-def each_event_or(every: int, *seldom: int) -> pytest.MarkDecorator:
-    """The parameter `step`: after each so many events at night, and after each one in the deep
-    tests. seldom: steps of the default suite."""
-    at_night = pytest.param(every, marks=pytest.mark.nightly)
-    return pytest.mark.parametrize(
-        "step", [*seldom, at_night, pytest.param(1, marks=pytest.mark.deep)]
-    )
-
-
-@each_event_or(5, 20)
+@pytest.mark.parametrize(
+    "step",
+    [20, pytest.param(5, marks=pytest.mark.nightly), pytest.param(1, marks=pytest.mark.deep)],
+)
 def test_a_run_killed_after_each_event_and_in_its_resume_comes_to_the_same(
     killer: Killer, model_endpoint: ModelEndpoint, tmp_path: Path, step: int
 ) -> None:
     """Whole runs, because each is killed at another event; test_recovery.py of the controller has
     each event, without processes."""
     checkout = make_checkout(tmp_path / "calc", FILES)
-    sweep(killer, model_endpoint, checkout, tmp_path, again=True, step=step)
-
-
-@each_event_or(8)
-@pytest.mark.engine
-def test_the_same_in_containers(
-    killer: Killer,
-    model_endpoint: ModelEndpoint,
-    engine: object,
-    busybox_image: str,
-    tmp_path: Path,
-    step: int,
-) -> None:
-    """Whole runs, because the work is rebuilt in a container. Each kill of the test is late enough
-    that there is one; the test above has the earlier ones."""
-    checkout = make_checkout(tmp_path / "calc", FILES)
-    killer.environment = {
-        **killer.environment, "RESOLVER_RUNTIME": "docker", "RESOLVER_IMAGE": busybox_image,
-    }  # fmt: skip
-    first = 0 if step == 1 else step
-    sweep(killer, model_endpoint, checkout, tmp_path, again=False, step=step, first=first)
+    sweep(killer, model_endpoint, checkout, tmp_path, step=step)
 
 
 class OnGitHub:

@@ -236,41 +236,28 @@ def result(
 
 
 REPEATED = Publication(comment_url=PAGE, repeated=True)
+NOTHING = Publication()
 ERROR = RunFailure(kind="error", what="it broke")
+REFUSED = RunFailure(kind="refused", what="mona may not")
 
 
 @pytest.mark.parametrize(
-    ("conclusion", "publication", "state", "fate", "reason"),
+    ("conclusion", "publication", "state", "expected"),
     [
-        (Conclusion(), PUBLISHED, RunState.FINISHED, SweepFate.DONE, ""),
-        (Conclusion(), REPEATED, RunState.FINISHED, SweepFate.DONE_BEFORE, ""),
-        (Conclusion(ERROR, 1), REPEATED, RunState.FINISHED, SweepFate.FAILED, "it broke"),
-        (Conclusion(ERROR, 1), PUBLISHED, RunState.FINISHED, SweepFate.FAILED, "it broke"),
-        (
-            Conclusion(RunFailure(kind="refused", what="mona may not"), 5),
-            Publication(), RunState.FINISHED, SweepFate.SKIPPED, "mona may not",
-        ),
-        (
-            Conclusion(RunFailure(kind="ceiling", what="no more today"), 5),
-            Publication(), RunState.FINISHED, SweepFate.SKIPPED, "no more today",
-        ),
-        (
-            Conclusion(exit_code=3),
-            Publication(), RunState.FINISHED, SweepFate.DONE, "no more replies",
-        ),
-        (
-            Conclusion(exit_code=4),
-            Publication(), RunState.LIMIT, SweepFate.FAILED, "no more replies",
-        ),
+        (Conclusion(), PUBLISHED, RunState.FINISHED, "done "),
+        (Conclusion(), REPEATED, RunState.FINISHED, "done before "),
+        (Conclusion(ERROR, 1), REPEATED, RunState.FINISHED, "failed it broke"),
+        (Conclusion(REFUSED, 5), NOTHING, RunState.FINISHED, "skipped mona may not"),
+        (Conclusion(exit_code=3), NOTHING, RunState.FINISHED, "done no more replies"),
+        (Conclusion(exit_code=4), NOTHING, RunState.LIMIT, "failed no more replies"),
     ],
-)  # fmt: skip
+)
 def test_the_end_of_a_run_decides_the_fate_of_its_issue(
     tmp_path: Path,
     conclusion: Conclusion,
     publication: Publication,
     state: RunState,
-    fate: SweepFate,
-    reason: str,
+    expected: str,
 ) -> None:
-    ended = result(tmp_path, conclusion, publication, state)
-    assert _fate_of_result(ended) == (fate, reason or None)
+    fate, reason = _fate_of_result(result(tmp_path, conclusion, publication, state))
+    assert f"{fate.value} {reason or ''}" == expected

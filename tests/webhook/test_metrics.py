@@ -1,7 +1,6 @@
 """Tests of the server's metrics, its readiness and its log, without a server."""
 
 import logging
-import threading
 import urllib.request
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -12,6 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.registry import Collector
 
+from resolver.config.background import call_in_background
 from resolver.entrypoints.http_server import log_to_stderr, logging_run
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.health import check_readiness
@@ -26,7 +26,6 @@ from resolver.entrypoints.webhook.request_queue import Backlog
 from resolver.errors import ResolverError, UsageError
 from resolver.github.comments.report import Report
 from resolver.models.run import Publication, Trigger
-from resolver.runs.conversation.watch import background_poll
 from resolver.runs.reporting import outcome_file_of
 from resolver.runs.stages import RunResult
 from resolver.security.redaction import Redactor
@@ -128,15 +127,11 @@ def test_a_line_of_the_log_has_the_id_of_its_run(capsys: pytest.CaptureFixture[s
     root = logging.getLogger()
     earlier, root.handlers[:] = root.handlers[:], []
     handler = log_to_stderr(Redactor(()))
-    log, polled = logging.getLogger("resolver.x"), threading.Event()
-
-    def poll(ended: threading.Event) -> None:
-        log.info("in a thread")
-        polled.set()
+    log = logging.getLogger("resolver.x")
 
     try:
-        with logging_run("run-7"), background_poll(poll, "test"):
-            assert polled.wait(60)
+        with logging_run("run-7"):
+            call_in_background(lambda: log.info("in a thread"), "test").result(60)
             log.info("inside")
         log.info("outside")
     finally:

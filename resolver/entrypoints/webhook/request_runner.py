@@ -270,7 +270,7 @@ class RequestRunner:
             return request
         with temporary_directory() as earlier_runs:
             trigger, earlier = self._last_run(trigger, request.run, earlier_runs)
-            continuation, notices = prepare_continuation(trigger, earlier, settings, output.log)
+            continuation, notices = prepare_continuation(trigger, earlier, settings, output)
         subject = trigger if continuation else as_new_request(trigger)
         return replace(request, trigger=subject, continuation=continuation, notices=notices)
 

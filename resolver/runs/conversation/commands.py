@@ -21,6 +21,7 @@ from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Command, Continuation, Trigger, TriggerKind
 from resolver.runs.common import github_forge
 from resolver.runs.conversation.watch import CommentWatch
+from resolver.runs.output import Output
 from resolver.runs.resuming.continuation import (
     DECISION_COMMANDS,
     NOTHING_KEPT,
@@ -188,10 +189,10 @@ def find_run_to_continue(
 
 
 def prepare_continuation(
-    trigger: Trigger, earlier: EarlierRun | None, settings: Settings, log: Path
+    trigger: Trigger, earlier: EarlierRun | None, settings: Settings, output: Output
 ) -> tuple[Continuation | None, tuple[str, ...]]:
-    """Return how to continue an earlier run, and notices for the person. `log` then begins with
-    that run's log.
+    """Return how to continue an earlier run, and notices for the person. The log in the output
+    folder then begins with that run's log.
 
     Without an earlier log, or with one that can't be used, the notice says that this is a new run.
     Raises Refused if there is nothing to approve, deny or publish: those commands never start work.
@@ -204,7 +205,7 @@ def prepare_continuation(
         return None, (render("run/no_log.md.j2", why="").strip(),)
     try:
         source = settings.clone_url(trigger.repository)
-        return continue_from_log(trigger, earlier, source, log), ()
+        return continue_from_log(trigger, earlier, source, output), ()
     except LogError as error:
         if trigger.command in DECISION_COMMANDS:
             raise Refused(f"the decision can't be followed: {error.what}", NOTHING_WAITS) from error
@@ -241,7 +242,7 @@ def continue_from_archive(request: RunRequest, settings: Settings) -> RunRequest
                 trigger=as_new_request(request.trigger),
                 notices=(render_unusable_log(error),),
             )
-        continuation, notices = prepare_continuation(trigger, earlier, settings, request.output.log)
+        continuation, notices = prepare_continuation(trigger, earlier, settings, request.output)
     if continuation is None:
         trigger = as_new_request(trigger)
     return replace(request, trigger=trigger, continuation=continuation, notices=notices)

@@ -9,13 +9,15 @@ Actions and on the command line. They are translated to requests to the run, aft
 may send them.
 """
 
-import contextvars
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
+from resolver.config.background import call_in_background
 from resolver.config.github_settings import AccessPolicy
 from resolver.config.settings import Settings
 from resolver.config.templates import render
@@ -77,21 +79,6 @@ def request_of_late_command(trigger: Trigger) -> Trigger | None:
 
 POLL_END_SECONDS = 5.0
 """Seconds that the end of the block waits for a poll that is under way."""
-
-
-@contextmanager
-def background_poll(poll: Callable[[threading.Event], None], name: str) -> Iterator[None]:
-    """Run `poll` in a daemon thread while the block runs. Its argument is an event that is set at
-    the end of the block."""
-    ended = threading.Event()
-    context = contextvars.copy_context()  # the log has the id of the run for this thread, too
-    thread = threading.Thread(target=context.run, args=(poll, ended), name=name, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join(POLL_END_SECONDS)
 
 
 def authorize_steering(
@@ -275,12 +262,17 @@ class CommentWatch:
 
 @contextmanager
 def watch_comments(watch: CommentWatch) -> Iterator[None]:
-    """Watch while the block runs; do nothing if `seconds` is 0."""
-    if watch.seconds <= 0:
+    """Watch in a thread while the block runs; do nothing if `seconds` is 0."""
+    ended, polling = threading.Event(), list[Future[None]]()
+    if watch.seconds > 0:
+        polling = [call_in_background(partial(watch.run, ended), "watch")]
+    try:
         yield
-        return
-    with background_poll(watch.run, "watch"):
-        yield
+    finally:
+        ended.set()
+        for future in wait(polling, POLL_END_SECONDS).done:
+            if error := future.exception():
+                logger.error("comments that steer the run were not read", exc_info=error)
 
 
 def find_withdrawal(trigger: Trigger, status: RequestStatus, policy: ListeningPolicy) -> str | None:

@@ -5,7 +5,6 @@ The entry points find the log, on this machine's disk or in the repository
 """
 
 import json
-import os
 import shutil
 from collections.abc import Iterable
 from contextlib import suppress
@@ -28,6 +27,7 @@ from resolver.models.run import (
     Trigger,
 )
 from resolver.runs.outcome_file import EarlierPublication
+from resolver.runs.output import Output
 from resolver.storage.earlier_runs import BUNDLE, CHANGE, MAX_OUTCOME_BYTES, EarlierRun
 
 DECISION_COMMANDS = frozenset({Command.APPROVE, Command.DENY})
@@ -42,9 +42,9 @@ MAX_EARLIER_RUNS = 20
 
 
 def continue_from_log(
-    trigger: Trigger, earlier: EarlierRun, source: str, log: Path
+    trigger: Trigger, earlier: EarlierRun, source: str, output: Output
 ) -> Continuation:
-    """Copy the earlier run's log to `log` and return how to continue from there.
+    """Begin the log in the output folder with the earlier run's, and return how to continue it.
 
     source: URL that the repository is cloned from, which the log must not decide. Raises LogError
     if the earlier log is not a sound log of a run on the same issue, and Refused if there is
@@ -73,8 +73,8 @@ def continue_from_log(
     if is_decision and state.run_state is not RunState.AWAITING_CONFIRMATION:
         raise Refused("no action is waiting for approval here", NOTHING_WAITS)
     if is_publish:
-        _copy_change(earlier, log.parent)
-    _copy_whole_lines(earlier.log, log, len(events))
+        _copy_change(earlier, output.folder)
+    output.begin_with(events)
     return Continuation(
         run=earlier.run,
         message="" if is_decision or is_publish else trigger.instruction,
@@ -208,19 +208,3 @@ def _read_published(path: Path) -> tuple[EarlierPublication, EarlierPublication]
         return published, earlier
     except (OSError, ValueError, RecursionError):  # the last one from what is nested too deeply
         return EarlierPublication(), EarlierPublication()
-
-
-def _copy_whole_lines(source: Path, target: Path, lines: int) -> None:
-    """Copy the first `lines` lines, atomically: `target` is written completely or not at all.
-
-    Only its owner may read it, as every log.
-    """
-    temporary = target.with_name(f".{target.name}.new")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(source, "rb") as old, open(descriptor, "wb") as new:
-        for _ in range(lines):
-            new.write(old.readline())
-        new.flush()
-        os.fsync(new.fileno())
-    temporary.replace(target)
