@@ -124,7 +124,15 @@ class CheckSandboxes:
         self._environments = {
             tree: self._environment_of(environment, commit) for tree, commit in commits.items()
         }
-        self.digest = digest_of({**self._limits(), "environment": self._identity(environment)})
+        self.digest = digest_of(
+            {
+                "repository": workspace.identity,
+                "kind": self._kind,
+                "memory": settings.memory,
+                "egress": settings.egress,
+                "environment": self._identity(environment),
+            }
+        )
         """Identifies everything besides tree and command that decides how a check ends."""
 
     @property
@@ -140,15 +148,8 @@ class CheckSandboxes:
     @property
     def unprepared(self) -> UnpreparedEnvironment | None:
         """Why one of the trees can't have an environment that fits it; None if all can."""
-        found = self._environments.values()
-        return next(
-            (
-                environment
-                for environment in found
-                if isinstance(environment, UnpreparedEnvironment)
-            ),
-            None,
-        )
+        found = (e for e in self._environments.values() if isinstance(e, UnpreparedEnvironment))
+        return next(found, None)
 
     @contextmanager
     def open(self, tree: TreeName) -> Iterator[CheckExecutor]:
@@ -190,15 +191,6 @@ class CheckSandboxes:
         """Return the connections of sandboxes that were closed since the last call."""
         taken, self._connections = self._connections, []
         return taken
-
-    def _limits(self) -> dict[str, object]:
-        settings = self._settings
-        return {
-            "repository": self._workspace.identity,
-            "kind": self._kind,
-            "memory": settings.memory,
-            "egress": settings.egress,
-        }
 
     def _environment_of(
         self, environment: Environment, commit: str

@@ -55,7 +55,7 @@ from resolver.runs.wiring.agents import (
     open_delegates,
     open_mcp,
 )
-from resolver.runs.wiring.models import check_run_model, model_name, open_models, recording_of
+from resolver.runs.wiring.models import ModelOpener, check_run_model, model_name, recording_of
 from resolver.runs.wiring.sandbox import (
     RunHost,
     open_environment,
@@ -205,7 +205,9 @@ def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
     """Run the agent until it ends, and take its change out."""
     request, runtime = parts.request, parts.runtime
     prepared = request.prepared
-    with prepared.request.control.interruptible(partial(_interrupt, parts.mcp, parts.index)):
+    interruptible = prepared.request.control.interruptible
+    # What runs outside of the sandbox: an MCP call, or the indexer.
+    with interruptible(parts.mcp.interrupt), interruptible(parts.index.interrupt):
         outcome = _run_agent(parts)
     # A stop may leave a command running, which would change files while they are exported.
     if outcome.state is RunState.STOPPED:
@@ -342,12 +344,8 @@ def _open_controller(
     """
     request, log, runtime = parts.request, parts.request.log, parts.runtime
     prepared, run_request = request.prepared, request.prepared.request
-    open_model = open_models(
-        settings,
-        recording,
-        log.state,
-        run_request.control.interruptible,
-    )
+    interruptible = run_request.control.interruptible
+    open_model = ModelOpener(settings, recording, log.state, interruptible)
     available_tools = AvailableTools(
         delegates=True,
         index=True,
@@ -432,12 +430,6 @@ def _restore_start(request: ExecutionRequest) -> tuple[Settings, Sequence[Event]
         else:
             remaining.append(event)
     return settings.model_copy(update=started_with), remaining
-
-
-def _interrupt(mcp: McpSession, index: CodeIndex) -> None:
-    """Interrupt what is running outside of the sandbox: an MCP call, or the indexer."""
-    mcp.interrupt()
-    index.interrupt()
 
 
 def take_change(

@@ -11,7 +11,7 @@ what it knew.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 from resolver.agents.definitions import Definitions
 from resolver.config.settings import Settings
@@ -26,7 +26,7 @@ from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.progress import ProgressReporter
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.events.quota_decision import QuotaUse
-from resolver.github.events.quota_ledger import Answer, Change, LedgerRun, LedgerVersion
+from resolver.github.events.quota_ledger import LedgerRun, LedgerVersion
 from resolver.memory.skills.library import Library
 from resolver.models.pull_request import PostedReplies
 from resolver.models.repository import Conventions
@@ -47,13 +47,8 @@ from resolver.runs.output import Output
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.security.redaction import Redactor
 
-
-class QuotaStore(Protocol):
-    """The quota ledgers of a server's repositories, see `resolver.storage.quota_table`."""
-
-    def change(self, repository: str, now: datetime, change: Change[Answer]) -> Answer:
-        """Change the ledger of a repository, and return the answer. Raises DatabaseError."""
-        ...
+if TYPE_CHECKING:
+    from resolver.storage.quota_table import QuotaTable
 
 
 @dataclass(frozen=True)
@@ -111,7 +106,7 @@ class RunRequest:
     ended_by: ResolverError | RunStopped | None = None
     retry_until: datetime | None = None
     budget: float = float("inf")
-    quota_table: QuotaStore | None = None
+    quota_table: "QuotaTable | None" = None
     progress: Subscriber | None = None
     traceparent: str | None = None
     observe: Callable[["StageValues"], None] = lambda _: None

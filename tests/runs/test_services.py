@@ -29,7 +29,7 @@ from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream, utc_now
 from resolver.models.run import Completion
 from resolver.runs.execute import ExecutionRequest, execute
-from resolver.runs.wiring.models import ModelOpener, check_run_model, open_models, service_config
+from resolver.runs.wiring.models import ModelOpener, check_run_model, service_config
 from resolver.security.redaction import Redactor
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 from tests.runs.plain_values import prepared_run, run_log, run_request
@@ -52,9 +52,8 @@ class Scenario:
         self.state = State()
         self.stream = EventStream(MemoryStore(), Redactor(given.secrets), utc_now)
         self.stream.subscribe("state", self.state.apply, essential=True)
-        self.open_model: ModelOpener = open_models(
-            given, recording or [], self.state, Control().interruptible
-        )
+        interruptible = Control().interruptible
+        self.open_model = ModelOpener(given, recording or [], self.state, interruptible)
 
     def events_of(self, kind: type) -> list[Any]:
         return [event for event in self.state.events if isinstance(event, kind)]

@@ -9,7 +9,6 @@ the duration and cost of the check are logged.
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from resolver.config.settings import Settings
 from resolver.errors import ModelAuthError, ModelError, UsageError
@@ -38,26 +37,6 @@ SERVICES = (AGENT, "condenser")
 
 REPLAY = "replay:"
 SCRIPTED = "scripted:"
-
-
-class ModelOpener(Protocol):
-    """Returns a model that logs its replies, retries and switches to the stream."""
-
-    def __call__(
-        self,
-        stream: EventStream,
-        service: str = AGENT,
-        *,
-        agent: str | None = None,
-        model: str | None = None,
-    ) -> Model:
-        """Return the model of a service.
-
-        service: one of SERVICES. agent: name of the agent, for the agent service. model: the model
-        that its definition names; a model that the operator has set for the agent takes precedence.
-        Raises UsageError.
-        """
-        ...
 
 
 def recording_of(settings: Settings) -> list[Event]:
@@ -115,32 +94,44 @@ def service_config(
     return config, OtherModels(settings.model_options.fallbacks, known=(main,))
 
 
-def open_models(
-    settings: Settings,
-    recording: Sequence[Event],
-    state: State,
-    interruptible: Interruptible,
-) -> ModelOpener:
-    """Return the factory of models for the streams of the run and of its delegates.
+class ModelOpener:
+    """Opens the models of the run and of its delegates, each for the stream that it logs to.
 
-    The replies of a recording or a script are returned in their order for each service, whichever
-    stream they are requested on. state: that of the run, for the remaining budget. interruptible:
-    for calls of a live model.
+    recording: the replies of a recording, or those of a script, are returned in their order for
+        each service, whichever stream they are requested on.
+    state: that of the run, for the remaining budget.
+    interruptible: for calls of a live model.
     """
-    recorded_or_scripted = _recorded_or_scripted(settings, recording)
 
-    def remaining_budget() -> float:
-        return state.limits.max_budget - state.priced
+    def __init__(
+        self,
+        settings: Settings,
+        recording: Sequence[Event],
+        state: State,
+        interruptible: Interruptible,
+    ) -> None:
+        self._settings = settings
+        self._find_recorded = _recorded_models(settings, recording) if recording else None
+        self._scripts: dict[str, Mapping[str, Model]] = {}
+        self._state = state
+        self._interruptible = interruptible
 
-    def open_model(
+    def __call__(
+        self,
         stream: EventStream,
         service: str = AGENT,
         *,
         agent: str | None = None,
         model: str | None = None,
     ) -> Model:
-        config, others = service_config(settings, service, agent, model)
-        calls = ModelCalls(interruptible)
+        """Return the model of a service, which logs its replies, retries and switches.
+
+        service: one of SERVICES. agent: name of the agent, for the agent service. model: the model
+        that its definition names; a model that the operator has set for the agent takes precedence.
+        Raises UsageError.
+        """
+        config, others = service_config(self._settings, service, agent, model)
+        calls = ModelCalls(self._interruptible)
 
         def on_reply(completion: Completion) -> None:
             if service == AGENT:
@@ -159,46 +150,31 @@ def open_models(
             )
             stream.add(switched)
 
-        inner = recorded_or_scripted(config, service, agent)
-        if inner is None:
-            live = make_models(
-                config,
-                others,
-                on_retry=on_retry,
-                on_switch=on_switch,
-                sleep=calls.sleep,
-                money_left=remaining_budget,
-            )
-            inner = InterruptibleModel(live, calls)
-        return RecordedModel(inner, on_reply)
+        if self._find_recorded is not None:
+            return RecordedModel(self._find_recorded(service), on_reply)
+        if config.model.startswith(SCRIPTED):
+            return RecordedModel(self._scripted(config, service, agent), on_reply)
+        live = make_models(
+            config,
+            others,
+            on_retry=on_retry,
+            on_switch=on_switch,
+            sleep=calls.sleep,
+            money_left=lambda: self._state.limits.max_budget - self._state.priced,
+        )
+        return RecordedModel(InterruptibleModel(live, calls), on_reply)
 
-    return open_model
-
-
-def _recorded_or_scripted(
-    settings: Settings, recording: Sequence[Event]
-) -> Callable[[ModelConfig, str, str | None], Model | None]:
-    """Return the function that finds the model of a service or an agent whose replies are known.
-
-    It returns None if the model has to be called.
-    """
-    find_recorded = _recorded_models(settings, recording) if recording else None
-    scripts: dict[str, Mapping[str, Model]] = {}
-
-    def find_model(config: ModelConfig, service: str, agent: str | None) -> Model | None:
-        if find_recorded is not None:
-            return find_recorded(service)
-        if not config.model.startswith(SCRIPTED):
-            return None
+    def _scripted(self, config: ModelConfig, service: str, agent: str | None) -> Model:
+        """Return the model whose replies a script has for the agent or the service."""
         path = Path(config.model.removeprefix(SCRIPTED))
-        if config.model not in scripts:
-            script_service = AGENT if config.model == settings.model else service
-            scripts[config.model] = scripted_models(path, SCRIPTED + path.name, script_service)
-        script = scripts[config.model]
+        if config.model not in self._scripts:
+            script_service = AGENT if config.model == self._settings.model else service
+            self._scripts[config.model] = scripted_models(
+                path, SCRIPTED + path.name, script_service
+            )
+        script = self._scripts[config.model]
         scripted = script.get(agent or service) or script.get(service)
         return scripted or ReplayModel((), name=SCRIPTED + path.name, supports_tools=False)
-
-    return find_model
 
 
 def _recorded_models(settings: Settings, recording: Sequence[Event]) -> Callable[[str], Model]:
