@@ -36,7 +36,6 @@ START_SECONDS: Final = 60.0
 CLOSE_SECONDS: Final = 10.0
 MAX_PAGES: Final = 20
 MAX_NOTE_CHARACTERS: Final = 400
-MAX_NAMED_TOOLS: Final = 12
 
 _LOGGERS = ("mcp", "client", "httpx2")
 """Loggers that write what servers send. They are silenced: what matters arrives as an exception."""
@@ -158,12 +157,10 @@ class McpServers:
         self.tools = choice.tools
         offered = {tool.server for tool in choice.tools}
         for name, server in self._servers.items():
-            names = choice.left_out.get(name, ())
-            if names:
-                further = len(names) - MAX_NAMED_TOOLS
-                named = ", ".join(names[:MAX_NAMED_TOOLS])
-                named += f" and {further} more" if further > 0 else ""
-                self._note_of(name, f"it has tools that are not offered: {named}")
+            if names := choice.left_out.get(name):
+                self._note_of(
+                    name, f"tools that are not offered ({len(names)}): {', '.join(names)}"
+                )
             elif not server.end_reason and name not in offered:
                 self._note_of(name, "it has no tool that may be used")
 

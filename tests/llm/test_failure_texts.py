@@ -131,6 +131,11 @@ def test_a_request_that_is_too_large_names_the_size_that_is_accepted(
     assert (failure.error.tokens, failure.error.max_tokens) == (tokens, max_tokens)
 
 
+def test_a_limit_per_minute_that_passes_is_waited_for() -> None:
+    said = "Rate limit reached on tokens per min: Limit 30000, Used 29000, Requested 4000."
+    assert model_failure_of(CONFIG, 429, body(said), {}).is_transient
+
+
 @pytest.mark.parametrize(
     ("status", "said", "advice"),
     [

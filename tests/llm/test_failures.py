@@ -148,14 +148,6 @@ def test_the_error_carries_nothing_of_litellm_with_it(
     assert caught.value.__context__ is None
 
 
-def test_a_limit_per_minute_that_passes_is_waited_for(
-    model_endpoint: ModelEndpoint, asked: Build
-) -> None:
-    said = "Rate limit reached on tokens per min: Limit 30000, Used 29000, Requested 4000."
-    model_endpoint.script(error(429, said), reply("at last"))
-    assert asked("my-own-model").model.complete(HELLO).text == "at last"
-
-
 def test_a_prompt_larger_than_the_window_is_refused_before_the_call_with_both_numbers(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:

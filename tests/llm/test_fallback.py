@@ -1,104 +1,115 @@
 """Tests of fallback models."""
 
-from typing import Any
-
 import pytest
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError, ModelError
-from resolver.llm.base import Model, ModelConfig
-from resolver.llm.registry import OtherModels, make_models, service_models
-from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
+from resolver.llm.base import ChatMessage, ModelConfig, ToolSpec
+from resolver.llm.registry import service_models
+from resolver.llm.router import SwitchingModel
+from resolver.models.run import Completion, Tokens
 
-HELLO: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
-DOWN = error(503, "overloaded")
+Answer = Completion | ModelError
+DOWN = ModelError("the endpoint is overloaded")
+BAD_KEY = ModelAuthError("the key was not accepted")
+
+
+def reply(name: str, finish_reason: str = "stop") -> Completion:
+    return Completion(
+        model=name, text="x", finish_reason=finish_reason, tokens=Tokens(input=100, output=10)
+    )
+
+
+class Answering:
+    """A model whose answer is the one of its name."""
+
+    supports_tools = supports_vision = True
+
+    def __init__(self, name: str, line: "Line") -> None:
+        self.name = name
+        self._line = line
+
+    def complete(
+        self, messages: list[ChatMessage], tools: list[ToolSpec] | None = None
+    ) -> Completion:
+        self._line.asked.append(self.name)
+        answer = self._line.answers[self.name]
+        if isinstance(answer, ModelError):
+            raise answer
+        return answer
 
 
 class Line:
-    """Three models at one endpoint, whose answers are by name."""
+    """Three models, of which the later ones are asked if the earlier ones fail."""
 
-    def __init__(self, endpoint: ModelEndpoint, **answers: Answer) -> None:
-        self.answers = {"first": reply("1"), "second": reply("2"), "third": reply("3")} | answers
+    def __init__(self, **answers: Answer) -> None:
+        self.answers: dict[str, Answer] = {n: reply(n) for n in ("first", "second", "third")}
+        self.answers |= answers
         self.asked: list[str] = []
         self.switches: list[tuple[str, str, str]] = []
-        endpoint.answer_with(self._answer)
-        self.model: Model = make_models(
-            ModelConfig(model="first", base_url=endpoint.url, num_retries=0),
-            OtherModels(("second", "third")),
-            on_retry=lambda *_: None,
+        self._model = SwitchingModel(
+            {name: Answering(name, self) for name in self.answers},
+            "first",
+            ("second", "third"),
             on_switch=lambda *arguments: self.switches.append(arguments),
-            sleep=lambda _: None,
-            money_left=lambda: float("inf"),
         )
 
-    def _answer(self, body: dict[str, Any]) -> Answer:
-        self.asked.append(body["model"])
-        return self.answers[body["model"]]
+    def ask(self) -> Completion:
+        return self._model.complete([{"role": "user", "content": "hello"}])
 
 
-def test_the_next_model_answers_for_one_that_is_down(model_endpoint: ModelEndpoint) -> None:
-    line = Line(model_endpoint, first=DOWN)
-    assert line.model.complete(HELLO).model == "second"
-    ((before, now, reason),) = line.switches
-    assert (before, now) == ("first", "second")
-    assert "overloaded" in reason
+def test_the_next_model_answers_for_one_that_is_down() -> None:
+    line = Line(first=DOWN)
+    assert line.ask().model == "second"
+    assert line.switches == [("first", "second", DOWN.what)]
 
 
-def test_a_failed_model_is_not_called_again(model_endpoint: ModelEndpoint) -> None:
-    line = Line(model_endpoint, first=DOWN)
-    line.model.complete(HELLO)
-    line.answers["first"] = reply("back")
-    assert line.model.complete(HELLO).model == "second"
+def test_a_failed_model_is_not_called_again() -> None:
+    line = Line(first=DOWN)
+    line.ask()
+    line.answers["first"] = reply("first")
+    assert line.ask().model == "second"
     assert line.asked == ["first", "second", "second"]
 
 
-def test_if_all_have_failed_the_first_is_called_again(model_endpoint: ModelEndpoint) -> None:
-    line = Line(model_endpoint, first=DOWN, second=DOWN, third=DOWN)
+def test_if_all_have_failed_the_first_is_called_again() -> None:
+    line = Line(first=DOWN, second=DOWN, third=DOWN)
     with pytest.raises(ModelError, match="overloaded"):
-        line.model.complete(HELLO)
-    line.answers["first"] = reply("back")
-    assert line.model.complete(HELLO).model == "first"
+        line.ask()
+    line.answers["first"] = reply("first")
+    assert line.ask().model == "first"
     assert [now for _, now, _ in line.switches] == ["second", "third", "first"]
 
 
-def test_a_model_that_rejects_the_request_is_skipped(model_endpoint: ModelEndpoint) -> None:
-    line = Line(model_endpoint, first=error(400, "not for you"))
-    assert line.model.complete(HELLO).model == "second"
-
-
-def test_a_withheld_reply_is_requested_from_the_next_model_and_charged(
-    model_endpoint: ModelEndpoint,
-) -> None:
-    line = Line(model_endpoint, first=reply("I can't", finish_reason="content_filter"))
-    completion = line.model.complete(HELLO)
+def test_a_withheld_reply_is_requested_from_the_next_model_and_charged() -> None:
+    line = Line(first=reply("first", "content_filter"))
+    completion = line.ask()
     assert (completion.model, completion.tokens.input) == ("second", 200)
     assert line.switches == [("first", "second", "first refused to answer")]
 
 
-def test_if_all_withhold_the_last_reply_is_returned(model_endpoint: ModelEndpoint) -> None:
-    no = reply("I can't", finish_reason="content_filter")
-    line = Line(model_endpoint, first=no, second=no, third=no)
-    completion = line.model.complete(HELLO)
+def test_if_all_withhold_the_last_reply_is_returned() -> None:
+    no = reply("first", "content_filter")
+    line = Line(first=no, second=no, third=no)
+    completion = line.ask()
     assert (completion.finish_reason, completion.tokens.input) == ("content_filter", 300)
 
 
-def test_a_key_rejected_by_the_first_model_is_reported(model_endpoint: ModelEndpoint) -> None:
-    line = Line(model_endpoint, first=error(401, "bad key"))
+def test_a_key_rejected_by_the_first_model_is_reported() -> None:
+    line = Line(first=BAD_KEY)
     with pytest.raises(ModelAuthError):
-        line.model.complete(HELLO)
+        line.ask()
     assert line.asked == ["first"]
 
 
-def test_a_fallback_whose_key_is_rejected_is_skipped(model_endpoint: ModelEndpoint) -> None:
-    line = Line(model_endpoint, first=DOWN, second=error(401, "bad key"))
-    assert line.model.complete(HELLO).model == "third"
+def test_a_fallback_whose_key_is_rejected_is_skipped() -> None:
+    line = Line(first=DOWN, second=BAD_KEY)
+    assert line.ask().model == "third"
 
 
-def test_a_conversation_that_is_too_long_does_not_count_as_a_failure(
-    model_endpoint: ModelEndpoint,
-) -> None:
-    line = Line(model_endpoint, first=error(400, "prompt is too long"))
+def test_a_conversation_that_is_too_long_does_not_count_as_a_failure() -> None:
+    line = Line(first=ContextWindowExceeded("prompt is too long"))
     with pytest.raises(ContextWindowExceeded):
-        line.model.complete(HELLO)
+        line.ask()
     assert line.switches == []
 
 
