@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from resolver.runtime import enter
-from resolver.runtime.local import process_descendants
+from resolver.sandbox.processes import descendant_pids
 from tests.parts.github import github_server
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
@@ -260,9 +260,7 @@ class Chaos:
 
     def suspend_process(self, seconds: float) -> None:
         """SIGSTOP of a process that has active runs, if there is one, for this time."""
-        server = max(
-            self.processes, key=lambda server: len(process_descendants(server.process.pid))
-        )
+        server = max(self.processes, key=lambda server: len(descendant_pids(server.process.pid)))
         process = server.process
         self.kills.append(Kill("suspension", time.monotonic(), self.active()))
         process.send_signal(signal.SIGSTOP)
@@ -271,15 +269,13 @@ class Chaos:
 
     def kill_sandbox(self) -> None:
         """kill -9 of a sandbox of one of the processes, if there is one."""
-        started = [
-            pid for server in self.processes for pid in process_descendants(server.process.pid)
-        ]
+        started = [pid for server in self.processes for pid in descendant_pids(server.process.pid)]
         sandboxes = [pid for pid in started if is_sandbox(pid)]
         if not sandboxes:
             return
         sandbox = self.random.choice(sandboxes)
         self.sandboxes_killed += 1
-        for pid in [sandbox, *process_descendants(sandbox)]:
+        for pid in [sandbox, *descendant_pids(sandbox)]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 

@@ -43,27 +43,10 @@ from resolver.runtime.base import (
 from resolver.runtime.channel import KEPT_STDERR_BYTES, SocketChannel
 from resolver.runtime.disk import DiskWatch, bytes_below, open_below, remove_tree, unpack_below
 from resolver.runtime.toolbox import SANDBOX_FOLDER
+from resolver.sandbox.processes import descendant_pids
 
 _KILL_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.02
-
-
-def process_descendants(pid: int) -> list[int]:
-    """Return the processes below `pid`, parents before their children. Zombies are left out."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").iterdir():
-        if not folder.name.isdecimal():
-            continue
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # The second field is the program's name in parentheses, which may itself hold spaces
-            # and parentheses: proc_pid_stat(5).
-            fields = (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
-            if fields[0] != "Z":
-                children.setdefault(int(fields[1]), []).append(int(folder.name))
-    descendants = list(children.get(pid, []))
-    for child in descendants:
-        descendants += children.get(child, [])
-    return descendants
 
 
 def kill_tree(process: "subprocess.Popen[bytes]") -> None:
@@ -73,7 +56,7 @@ def kill_tree(process: "subprocess.Popen[bytes]") -> None:
     Killing is repeated for at most five seconds, as processes may start new ones meanwhile.
     """
     deadline = time.monotonic() + _KILL_SECONDS
-    while (descendants := process_descendants(process.pid)) and time.monotonic() < deadline:
+    while (descendants := descendant_pids(process.pid)) and time.monotonic() < deadline:
         for pid in descendants:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

@@ -72,7 +72,7 @@ class Spool:
             text = _text(self._head + tail)
             if len(text) <= MAX_TEXT:
                 self._close()
-                return Excerpt(_printable(text), 0, None)
+                return Excerpt(readable(text), 0, None)
         if not self._opened:
             self._open()
         self._close()
@@ -83,7 +83,7 @@ class Spool:
             location = f"its first {self._on_disk} bytes are in {self.path}"
         note = f"\n[... {omitted} bytes left out here; {location} ...]\n"
         path = self.path if self._on_disk else None
-        return Excerpt(_printable(_text(head)) + note + _printable(_text(end)), omitted, path)
+        return Excerpt(readable(_text(head)) + note + readable(_text(end)), omitted, path)
 
     def _open(self) -> None:
         """Open the file, remove old ones in its folder, and write what was collected so far."""
@@ -127,10 +127,6 @@ def _text(data: bytes | bytearray) -> str:
 
 def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
-
-
-def _printable(text: str) -> str:
-    return _bytes(text).decode("utf-8", "replace").replace("\0", "\ufffd")
 
 
 def _edges(head: bytes, tail: bytes, size: int) -> tuple[bytes, bytes]:

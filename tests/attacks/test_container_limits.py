@@ -68,17 +68,6 @@ def test_system_calls_that_lead_out_are_denied(narrow: Runtime) -> None:
 
 
 @in_container
-def test_no_capability_and_no_new_privilege(narrow: Runtime) -> None:
-    """A program looks for capabilities and gains privileges with set-user-id files: it has none."""
-    status = run(narrow, "cat /proc/self/status").content
-    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
-    for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
-        assert int(fields[name], 16) == 0, name
-    assert fields["NoNewPrivs"].strip() == "1"
-    assert fields["Seccomp"].strip() == "2"
-
-
-@in_container
 def test_memory_is_limited(narrow: Runtime) -> None:
     """A program takes more memory than the limit: it is ended, and the sandbox stays usable."""
     assert run(narrow, "python3 -c 'bytearray(400 << 20)'").exit_code not in (0, None)
@@ -103,11 +92,3 @@ def test_processes_and_processor_time_are_limited(
     limits = container.attrs["HostConfig"]
     assert limits["CpuQuota"] == limits["CpuPeriod"] // 2
     assert limits["MemorySwap"] == limits["Memory"] == 256 << 20
-
-
-@in_container
-def test_time_is_limited(narrow: Runtime) -> None:
-    """A program runs longer than the limit: it is ended."""
-    endless = run(narrow, "while :; do :; done", timeout=2)
-    assert endless.timed_out and endless.exit_code is None
-    assert run(narrow, "echo alive").content.startswith("alive\n")

@@ -5,13 +5,9 @@ which only the operator's own entry lets a run reach.
 """
 
 import io
-import os
-import ssl
 import subprocess
-import threading
 import zipfile
 from collections.abc import Callable, Iterator
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +21,7 @@ from resolver.runtime.egress import EgressPolicy
 from resolver.runtime.runtime import Runtime
 from resolver.sandbox import wire
 from tests.attacks.canaries import CANARIES
-from tests.attacks.stage import Stage, everywhere
+from tests.attacks.stage import Stage
 from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.runs import bash, finish, make_checkout
 from tests.parts.sandboxes import DOCKER_BUSYBOX, DOCKER_PYTHON, LOCAL, kinds
@@ -35,8 +31,7 @@ from tests.runtime.outside import NAME, Outside, let_out, serving_outside
 
 pytestmark = pytest.mark.usefixtures("namespaces")
 
-every_kind = pytest.mark.parametrize("kind", kinds(LOCAL, DOCKER_PYTHON, DOCKER_BUSYBOX))
-with_programs = pytest.mark.parametrize("kind", kinds(LOCAL, DOCKER_PYTHON))
+every_kind = pytest.mark.parametrize("kind", kinds(LOCAL, DOCKER_BUSYBOX))
 in_container = pytest.mark.parametrize("kind", kinds(DOCKER_PYTHON))
 local_only = pytest.mark.parametrize("kind", kinds(LOCAL))
 
@@ -147,7 +142,7 @@ def test_the_allowed_host_is_reached_and_recorded(inside: Box, outside: Outside)
     )
 
 
-@every_kind
+@local_only
 def test_everything_else_is_refused_and_recorded(box: LetOut, outside: Outside) -> None:
     """Programs try names like the allowed one, other ports, addresses in all notations and
     private targets: each is refused and logged."""
@@ -270,18 +265,6 @@ def test_two_hundred_connections_at_once_are_served(inside: Box, outside: Outsid
 
 
 @local_only
-def test_idle_connections_of_a_hostile_program_do_no_harm(box: LetOut, outside: Outside) -> None:
-    """A program holds idle connections to the proxy: others are still served."""
-    inside = box(let_out(outside.entry))
-    inside.cell(
-        "import socket, os; port = int(os.environ['HTTP_PROXY'].rpartition(':')[2])\n"
-        "held = [socket.create_connection(('127.0.0.1', port)) for _ in range(100)]"
-    )
-    assert inside.run("echo alive").content.strip() == "alive"
-    assert inside.fetch(f"{outside.url}/x").startswith("b'/x")
-
-
-@with_programs
 def test_a_command_is_answered_during_a_large_download(inside: Box, outside: Outside) -> None:
     """A large download fills the wire between sandbox and host: commands are still answered."""
     inside.cell(
@@ -292,19 +275,6 @@ def test_a_command_is_answered_during_a_large_download(inside: Box, outside: Out
     assert max(waits) < 5
     assert inside.cell("t.join(); print(sizes)") == "[40000000]"
     inside.wait_for_connections()
-
-
-@local_only
-def test_the_byte_limit_holds_inside(box: LetOut, outside: Outside) -> None:
-    """A program transfers more than the limit of bytes: its connections are closed."""
-    inside = box(let_out(outside.entry, max_bytes=1_000_000))
-    said = inside.fetch(f"{outside.url}/bytes/5000000")
-    assert "IncompleteRead" in said or "reset" in said.lower(), said[:200]
-    assert "used its 1,000,000 bytes" in inside.fetch(f"{outside.url}/x")
-    assert [bool(connection.reason) for connection in inside.wait_for_connections(2)] == [
-        True,
-        True,
-    ]
 
 
 def wheel() -> bytes:
@@ -353,23 +323,7 @@ def test_pip_installs_from_an_allowed_index(box: LetOut) -> None:
         assert {c.host for c in inside.wait_for_connections() if not c.allowed} == {"evil.test"}
 
 
-@in_container
-def test_apt_reads_an_allowed_mirror(box: LetOut) -> None:
-    """apt uses an allowed mirror: it reads it without any further setting."""
-    with serve(files_app({"/debian/./Packages": b"", "/debian/Packages": b""})) as address:
-        inside = box(let_out(f"private:{NAME}:{address.port}"))
-        source = f"deb [trusted=yes] http://{NAME}:{address.port}/debian ./"
-        inside.run(f"echo '{source}' > /tmp/sources; mkdir -p /tmp/lists/partial")
-        options = (
-            "-o Dir::Etc::SourceList=/tmp/sources -o Dir::Etc::SourceParts=- "
-            "-o Dir::State::Lists=/tmp/lists -o APT::Sandbox::User=root"
-        )
-        done = inside.run(f"apt-get update {options}")
-        assert done.exit_code == 0 and "Packages" in done.content, done.content
-        assert all(connection.allowed for connection in inside.wait_for_connections())
-
-
-@with_programs
+@local_only
 def test_git_clones_and_pushes_over_http(box: LetOut, tmp_path: Path) -> None:
     """git uses an allowed host: it clones and pushes, so an allowed host can receive data."""
     bare = tmp_path / "served" / "o" / "r.git"
@@ -386,69 +340,6 @@ def test_git_clones_and_pushes_over_http(box: LetOut, tmp_path: Path) -> None:
         done = inside.run(f"{large}; cd /tmp/clone-r && git add -A && {commit} && {push}")
         assert done.exit_code == 0, done.content
         assert all(connection.allowed for connection in inside.wait_for_connections())
-
-
-@local_only
-def test_tls_goes_through_untouched(box: LetOut, tmp_path: Path) -> None:
-    """TLS through an allowed connection names another host: it is closed, while TLS to the
-    allowed host is not touched."""
-    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
-            "-nodes", "-days", "1", "-subj", f"/CN={NAME}", "-addext",
-            f"subjectAltName=DNS:{NAME}", "-keyout", "key.pem", "-out", "cert.pem"]  # fmt: skip
-    subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
-    certificate = (tmp_path / "cert.pem").read_text()
-    with serving_outside() as plain:
-        server = tls_front(tmp_path, plain)
-        port = server.server_port
-        try:
-            inside = box(let_out(f"private:{NAME}:{port}", f"private:other.example:{port}",
-                                 known=KNOWN))  # fmt: skip
-            inside.cell(f"import ssl; context = ssl.create_default_context(cadata={certificate!r})")
-            code = "print(urllib.request.urlopen('https://{}:{}/t', context=context).read())"
-            assert "/t" in inside.cell("import urllib.request\n" + code.format(NAME, port))
-            fronted = (
-                "import os, socket\n"
-                "s = socket.create_connection(('127.0.0.1', "
-                "int(os.environ['HTTP_PROXY'].rpartition(':')[2])))\n"
-                f"s.sendall(b'CONNECT other.example:{port} HTTP/1.1\\r\\n\\r\\n')\n"
-                "print(s.recv(1000)[:12])\n"
-                f"context.wrap_socket(s, server_hostname={NAME!r})"
-            )
-            said = inside.cell(fronted)
-            assert "HTTP/1.1 200" in said and "Error" in said
-            assert f"names another host, '{NAME}'" in inside.wait_for_connections(2)[-1].reason
-        finally:
-            server.shutdown()
-            server.server_close()
-
-
-def tls_front(folder: Path, plain: Outside) -> ThreadingHTTPServer:
-    """A TLS server that answers as `serving_outside` does."""
-    from http.server import BaseHTTPRequestHandler
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, format: str, *args: Any) -> None:
-            pass
-
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(self.path.encode())
-
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
-
-    class Server(ThreadingHTTPServer):
-        def get_request(self) -> Any:
-            connection, address = super().get_request()
-            return context.wrap_socket(connection, True, do_handshake_on_connect=False), address
-
-        def handle_error(self, request: Any, client_address: Any) -> None:
-            pass
-
-    server = Server(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
-    return server
 
 
 FORGE = """
@@ -512,10 +403,7 @@ def test_where_the_network_is_shared_the_isolation_line_says_that_the_list_does_
     assert not can_change_host_files(machine.isolation)
 
 
-@everywhere
-def test_a_whole_run_tells_its_connections_and_carries_no_secret(
-    stage: Stage, runtime: str
-) -> None:
+def test_a_whole_run_tells_its_connections_and_carries_no_secret(stage: Stage) -> None:
     """A whole run connects to an allowed and to another host: both connections are logged, and
     no secret is sent."""
     seen: list[str] = []
@@ -551,19 +439,3 @@ def test_a_whole_run_tells_its_connections_and_carries_no_secret(
     for canary in CANARIES.values():
         assert canary.encode() not in sinks
     assert [event.id for event in done.events] == list(range(len(done.events)))
-
-
-def test_a_repository_can_not_let_its_runs_out(stage: Stage) -> None:
-    """A repository's settings list hosts to reach: the run refuses the setting."""
-    settings = stage.checkout / ".github" / "resolver.yml"
-    settings.parent.mkdir(exist_ok=True)
-    settings.write_text("egress: [packages]\n")
-    subprocess.run(["git", "-C", stage.checkout, "add", "-A"], check=True)
-    subprocess.run(
-        ["git", "-C", stage.checkout, "-c", "user.name=x", "-c", "user.email=x@x", "commit", "-qm",
-         "let me out"], check=True,
-    )  # fmt: skip
-    done = stage.play(bash("export -p"), finish())
-    assert done.exit_code == 2
-    assert "'egress' can't be set there" in done.stderr + done.stdout
-    assert os.environ.get("RESOLVER_EGRESS") is None

@@ -1,10 +1,7 @@
 """The sixth invariant: a run is bounded, whatever the agent wastes, and ends with its log."""
 
-import pytest
-
 from resolver.events.observations import CmdOutput
 from tests.attacks.stage import Stage, everywhere
-from tests.parts.engine import wait_until_removed
 from tests.parts.runs import Ended, bash, finish
 
 LARGEST_LOG = 2_000_000
@@ -47,30 +44,6 @@ def bodies(stage: Stage) -> list[dict[str, object]]:
     return [request.body for request in stage.endpoint.requests]
 
 
-@pytest.mark.nightly  # each limit by itself: test_container_limits.py
-@pytest.mark.engine
-@pytest.mark.parametrize("runtime", ["docker"])
-def test_memory_and_processes_of_a_container_are_bounded(stage: Stage, engine: object) -> None:
-    """Commands use up memory, shared memory and processes: the container's limits stop them,
-    and nothing is left behind."""
-    done = stage.run(
-        bash("python3 -c 'x = bytearray(900 << 20); print(len(x))'; echo status $?", timeout=60),
-        bash("x=$(head -c 900000000 /dev/zero | tr '\\0' x); echo ${#x}", timeout=60),
-        bash("head -c 900000000 /dev/zero > /dev/shm/fill; du -m /dev/shm/fill", timeout=60),
-        bash("rm -f /dev/shm/fill; sed -i 's/a - b/a + b/' calc.py"),
-        bash("bomb() { bomb | bomb & }; bomb; sleep 1; echo $(ls -d /proc/[0-9]* | wc -l)",
-             timeout=10),
-        bash("echo after", timeout=10),
-        finish("Make add add"),
-    )  # fmt: skip
-    assert done.outcome["state"] in ("finished", "error"), done.stderr
-    assert "Traceback" not in done.stderr
-    assert [event.id for event in done.events] == list(range(len(done.events)))
-    assert "status 0" not in commands(done)[0].content
-    wait_until_removed(engine, done.outcome["run"])
-
-
-@everywhere
 def test_time_is_bounded_by_the_runs_own_limit(stage: Stage) -> None:
     """Commands that each stay below their timeout add up: the run ends at its time limit."""
     stage.endpoint.answer_with(lambda body: bash(f"sleep 1.5 # {len(body['messages'])}"))

@@ -9,7 +9,7 @@ import pytest
 
 from resolver.events.log import read_log
 from tests.attacks.canaries import files_below, leaks
-from tests.attacks.stage import Stage, end, eventually, everywhere, processes_with
+from tests.attacks.stage import Stage, end, eventually, processes_with
 from tests.parts.model_endpoint import slow, tool_call
 from tests.parts.runs import bash, finish, git
 
@@ -35,11 +35,10 @@ def snapshot(checkout: Path) -> dict[str, bytes]:
     }
 
 
-@everywhere
 def test_a_killed_run_leaves_a_readable_log_and_nothing_else(stage: Stage) -> None:
     """A run is killed in the middle of a command: no process is left, the log is readable, and
     the next run keeps it."""
-    mark = "4321.125" if stage.line.environment["RESOLVER_RUNTIME"] == "local" else "4321.25"
+    mark = "4321.125"
     output = stage.folder / "output"
     before = snapshot(stage.checkout)
     process = stage.start(output, FIX, bash(lasting(mark), timeout=300))
@@ -87,11 +86,10 @@ def test_a_killed_run_leaves_no_container(stage: Stage, engine: object) -> None:
 @pytest.mark.parametrize(
     ("runtime", "number", "command"),
     [
-        ("local", signal.SIGTERM, "{}"),
         ("local", signal.SIGINT, "trap '' INT HUP TERM; while :; do {}; done"),
         pytest.param("docker", signal.SIGTERM, "{}", marks=pytest.mark.engine),
     ],
-    ids=["local", "stubborn", "docker"],
+    ids=["stubborn", "docker"],
 )
 def test_a_stopped_run_ends_cleanly_in_the_middle_of_a_command(
     stage: Stage, runtime: str, number: signal.Signals, command: str

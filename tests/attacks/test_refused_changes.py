@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.canaries import leaks
-from tests.attacks.stage import Stage, everywhere
+from tests.attacks.stage import Stage
 from tests.parts.runs import Ended, bash, finish, git
 
 HOST_SECRET = "host-canary-9a8b7c6d5e4f30211203f4e5d6c7b8a9"
@@ -33,7 +33,6 @@ def outside(tmp_path: Path) -> Path:
     return folder
 
 
-@everywhere
 def test_links_out_of_the_repository_are_refused_and_never_followed(
     stage: Stage, outside: Path
 ) -> None:
@@ -76,25 +75,11 @@ def test_everything_that_policy_forbids_is_named_in_one_refusal(stage: Stage) ->
     assert key not in done.outcome["reason"]
 
 
-def test_a_change_of_a_workflow_alone_is_refused(stage: Stage) -> None:
-    """The agent renames a workflow out of its folder: refused."""
-    done = stage.play(bash("git mv .github/workflows/ci.yml ci.yml"), finish("Move it"))
-    assert_refused(stage, done, ".github/workflows/ci.yml")
-
-
-HUGE = [
-    ("truncate -s 5G huge", "above the limit"),
-    ("head -c 30000000 /dev/urandom > big", "above the limit"),
-    ("mkdir many; cd many; for i in $(seq 400); do echo $i > $i; done; cd ..", "401 files"),
-]
-
-
-@pytest.mark.parametrize(("command", "says"), HUGE, ids=["sparse", "random", "many"])
-def test_a_change_that_is_too_large_is_not_published(stage: Stage, command: str, says: str) -> None:
-    """The agent makes a sparse file of 5 GB, random data or many files: not published."""
-    done = stage.play(bash(f"{command}; sed -i 's/a - b/a + b/' calc.py"), finish("Be huge"))
+def test_a_change_that_is_too_large_is_not_published(stage: Stage) -> None:
+    """The agent makes a sparse file of 5 GB: not published."""
+    done = stage.play(bash("truncate -s 5G huge; sed -i 's/a - b/a + b/' calc.py"), finish("Huge"))
     assert done.exit_code in (1, 5), done.stderr
-    assert says in done.outcome["reason"]
+    assert "above the limit" in done.outcome["reason"]
     assert (done.outcome["branch"], done.outcome["iterations"]) == (None, 2)
     assert git(stage.checkout, "branch", "--list", "agent/*") == ""
     assert (done.output / "trace.html").exists()

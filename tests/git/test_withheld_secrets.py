@@ -1,12 +1,14 @@
 """Tests of removing Resolver's own secrets from the patch that is kept."""
 
+from base64 import b64encode
+
 import pytest
 
 from resolver.git.policy import withhold_secrets
 from resolver.git.workspace import Workspace
 from resolver.models.run import Patch
 from resolver.security.redaction import MARK, Redactor
-from tests.git.trees import Changes, patch_of, write_base
+from tests.git.trees import Changes, Link, patch_of, write_base
 
 SECRET = "sk-test-0123456789abcdefghij"
 KEPT = f"password = {SECRET!r}\n"
@@ -49,6 +51,27 @@ def test_files_with_an_added_secret_are_named_in_order(
     assert found == leaking
     assert kept.diff == exported.diff.replace(SECRET.encode(), MARK.encode())
     assert [f.path for f in kept.files] == [f.path.replace(SECRET, MARK) for f in exported.files]
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"leak.txt": SECRET},
+        {"leak.bin": b"\0\1" + SECRET.encode()},
+        {"leak.txt": SECRET.encode("utf-16")},
+        {"leak.txt": b64encode(b"x" + SECRET.encode())},
+        {"leak": Link(SECRET)},
+        {f"x{SECRET}": ""},
+    ],
+    ids=["text", "binary", "UTF-16", "base64", "link", "name"],
+)
+def test_a_secret_is_found_in_every_form(workspace: Workspace, changes: Changes) -> None:
+    """A change hides a secret in text, binary data, UTF-16, base64, a link or a name: it is found,
+    and the kept patch lacks it."""
+    _, kept, leaking = withhold(workspace, changes)
+    assert len(leaking) == 1
+    assert b64encode(b"x" + SECRET.encode()) not in kept.diff
 
 
 def test_binary_content_is_left_out_if_a_file_leaks_a_secret(workspace: Workspace) -> None:

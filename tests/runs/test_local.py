@@ -16,7 +16,7 @@ import pytest
 
 from resolver.events.lifecycle import LimitsExtended
 from resolver.events.observations import ErrorObservation
-from resolver.runtime.local import process_descendants
+from resolver.sandbox.processes import descendant_pids
 from tests.parts.model_endpoint import Answer, ModelEndpoint
 from tests.parts.runs import (
     CommandLine,
@@ -186,13 +186,13 @@ def test_a_run_continues_in_a_new_sandbox_when_its_sandbox_is_killed(
         bash("echo \"four $MODE\" >> count.txt; sed -i 's/a - b/a + b/' calc.py"),
         finish("Make add add"),
     ]
-    of_other_tests = set(process_descendants(os.getpid()))
+    of_other_tests = set(descendant_pids(os.getpid()))
     killed: list[int] = []
 
     def answer(body: dict[str, Any]) -> Answer:
         said = sum(message["role"] == "assistant" for message in body["messages"])
         if said == 1:
-            killed.extend(set(process_descendants(os.getpid())) - of_other_tests)
+            killed.extend(set(descendant_pids(os.getpid())) - of_other_tests)
             for pid in killed:
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

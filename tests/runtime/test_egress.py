@@ -339,7 +339,9 @@ def test_every_address_form_of_the_kernel_is_recognized(host: str) -> None:
     assert is_address(host) or any(c.isspace() for c in host)
 
 
+@pytest.mark.attack
 def test_only_the_operator_can_set_egress() -> None:
+    """A repository's settings list hosts to reach: the setting is refused."""
     assert not load_settings({}, {}).allow_list
     given_ = load_settings({}, {"RESOLVER_EGRESS": "packages, example.org"})
     assert given_.allow_list.entries == ("packages", "example.org")

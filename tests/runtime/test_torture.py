@@ -21,7 +21,7 @@ from tests.parts.sandboxes import (
 
 pytestmark = pytest.mark.xdist_group("isolation")
 
-in_containers = shared_kinds("torture", DOCKER_PYTHON, DOCKER_BUSYBOX)
+in_bare_container = shared_kinds("torture", DOCKER_BUSYBOX)
 in_shared_python_container = shared_kinds("torture", DOCKER_PYTHON)
 in_python_container = pytest.mark.parametrize("sandbox_kind", kinds(DOCKER_PYTHON))
 here_and_there = pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_PYTHON))
@@ -58,7 +58,7 @@ ENDS = [
 ]
 
 
-@in_containers
+@in_bare_container
 def test_every_end_of_the_shell_is_survived_and_reported(shared_sandbox: Runtime) -> None:
     for command, code, word in ENDS:
         run(shared_sandbox, "cd /tmp; export KEPT=yes")
@@ -72,10 +72,9 @@ def test_every_end_of_the_shell_is_survived_and_reported(shared_sandbox: Runtime
     "bomb",
     [
         "b() { b | b & }; b",
-        "python3 -c 'import os\nwhile True: os.fork()'",
         "python3 -c 'import os\nwhile True:\n try: os.fork(); os.setsid()\n except OSError: pass'",
     ],
-    ids=["shell", "python", "each in a session of its own"],
+    ids=["shell", "each in a session of its own"],
 )
 def test_after_a_fork_bomb_the_sandbox_is_usable(narrow: Runtime, bomb: str) -> None:
     run(narrow, "cd /usr; export KEPT=yes")
@@ -121,26 +120,19 @@ def test_a_cell_that_takes_all_memory_is_ended_and_the_agent_informed(
 
 
 @here_and_there
-def test_one_file_can_not_exceed_the_disk_limit(
+def test_the_disk_limit_holds_for_one_file_and_ends_the_sandbox_for_many(
     sandbox_kind: str, new_machine: Callable[..., Machine]
 ) -> None:
     with Runtime(new_machine(sandbox_kind, disk=50_000_000), command_timeout=30) as sandbox:
         found = run(sandbox, "head -c 200M /dev/zero > big; echo $?; stat -c %s big; rm big")
         assert found.content.split()[-2:] == ["153", "50000000"]
         assert run(sandbox, "echo usable").content == "usable\n"
-
-
-@here_and_there
-def test_files_beyond_the_disk_limit_end_the_sandbox_with_a_reason(
-    sandbox_kind: str, new_machine: Callable[..., Machine]
-) -> None:
-    with Runtime(new_machine(sandbox_kind, disk=50_000_000), command_timeout=30) as sandbox:
         many = "for i in {1..5}; do head -c 40M /dev/zero > f$i; done; sleep 25"
         with pytest.raises(SandboxError, match=r"had written [1-9]\d+ MB, over its limit of 50 MB"):
             run(sandbox, many)
 
 
-@in_containers
+@in_bare_container
 def test_unreadable_files_do_not_prevent_the_export(
     shared_sandbox: Runtime, tmp_path: Path
 ) -> None:

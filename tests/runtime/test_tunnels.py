@@ -178,7 +178,9 @@ def test_an_upload_is_credited_as_it_is_consumed(outside: Outside) -> None:
         assert data.endswith(f"\r\n\r\n{total}\n".encode())
 
 
+@pytest.mark.attack
 def test_the_byte_limit_cuts_off_and_refuses_what_follows(outside: Outside) -> None:
+    """A program transfers more than the limit of bytes: its connections are closed."""
     with inside(let_out(outside.entry, max_bytes=100_000)) as box:
         box.open(1, NAME, outside.port)
         box.say("tunnel_data", 1, data=request("/bytes/1000000", outside.port))

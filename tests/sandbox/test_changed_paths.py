@@ -54,31 +54,31 @@ def test_nothing_is_known_before_reports_are_requested(server: Connection) -> No
     assert result["changed"] is None and result["changed_count"] == 0
 
 
-@pytest.mark.parametrize(
-    ("command", "paths"),
-    [
-        ("cat a.py; git status; ls -la src", []),
-        ("echo x >>a.py", ["a.py"]),
-        ("sed -i s/1/2/ src/b.py lib/deep/c.py", ["lib/deep/c.py", "src/b.py"]),
-        ("mkdir -p new/er; cd new/er; echo x >f", ["new/er/f"]),
-        ("git mv a.py src/a.py", ["a.py", "src/a.py"]),
-        ("rm -r lib", ["lib/deep/c.py"]),
-        ("chmod +x a.py", ["a.py"]),
-        ("ln -s a.py link", ["link"]),
-        ("mv src moved", ["moved/b.py", "src/b.py"]),
-        ("python3 -c \"open('a.py', 'r+b').write(b'z')\"", ["a.py"]),
-        ("echo x >/tmp/outside-$$; rm /tmp/outside-$$", []),
-        ("mkdir build __pycache__; echo x >build/x; echo x >__pycache__/x.pyc", []),
-        ("touch a.py; cp a.py b; mv b a.py", []),
-        ("echo x >f; rm f", []),
-        ("git commit --quiet --allow-empty -m x 2>&1; git branch other", []),
-    ],
-)
-def test_a_command_reports_what_it_changed(
-    repository: Connection, command: str, paths: list[str]
-) -> None:
-    assert changed(repository, command) == paths
-    assert changed(repository, "true") == []
+CHANGES: list[tuple[str, list[str]]] = [
+    ("cat a.py; git status; ls -la src", []),
+    ("echo x >>a.py", ["a.py"]),
+    ("sed -i s/1/2/ src/b.py lib/deep/c.py", ["lib/deep/c.py", "src/b.py"]),
+    ("mkdir -p new/er; cd new/er; echo x >f", ["new/er/f"]),
+    ("git mv a.py src/a.py", ["a.py", "src/a.py"]),
+    ("rm -r lib", ["lib/deep/c.py"]),
+    ("chmod +x a.py", ["a.py"]),
+    ("ln -s a.py link", ["link"]),
+    ("mv src moved", ["moved/b.py", "src/b.py"]),
+    ("python3 -c \"open('a.py', 'r+b').write(b'z')\"", ["a.py"]),
+    ("echo x >/tmp/outside-$$; rm /tmp/outside-$$", []),
+    ("mkdir build __pycache__; echo x >build/x; echo x >__pycache__/x.pyc", []),
+    ("touch a.py; cp a.py b; mv b a.py", []),
+    ("echo x >f; rm f", []),
+    ("git commit --quiet --allow-empty -m x 2>&1; git branch other", []),
+]
+
+
+def test_a_command_reports_what_it_changed(repository: Connection) -> None:
+    for command, paths in CHANGES:
+        assert changed(repository, command) == paths, command
+        assert changed(repository, "true") == [], command
+        repository.shell("cd $(git rev-parse --show-toplevel); git reset --quiet --hard HEAD")
+        repository.shell("git clean -dfxq")
 
 
 def test_each_action_reports_its_own_changes(repository: Connection) -> None:

@@ -242,7 +242,9 @@ def test_a_slow_program_gets_an_error_and_is_disconnected(hosts: Callable[..., H
     assert ask(host, b"CONNECT a.example:443 HTTP/1.1\r\n\r\nhi").endswith(b"hi")
 
 
+@pytest.mark.attack
 def test_connections_beyond_the_maximum_wait(hosts: Callable[..., Host]) -> None:
+    """A program holds many connections to the proxy: those beyond the limit wait."""
     most = 0
     now = 0
 

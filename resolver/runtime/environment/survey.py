@@ -29,6 +29,12 @@ _NODE_INSTALLATIONS: Final = {
 _NUMBER: Final = re.compile(r"\d{1,3}(?:\.\d{1,3})?")
 _RUST: Final = re.compile(r"^(?:channel\s*=\s*[\"'])?(1\.\d{1,3}(?:\.\d{1,2})?)\b", re.MULTILINE)
 
+_JAVA: Final = re.compile(
+    r"<(?:maven\.compiler\.(?:release|source)|java\.version|release)>\s*(?:1\.)?(\d{1,2})\s*<"
+)
+_JAVA_RELEASES: Final = (8, 11, 17, 21, 25)
+"""Releases of Java that there are images of. What is written for one may break on a later one."""
+
 
 @dataclass(frozen=True)
 class Survey:
@@ -119,7 +125,10 @@ def _ruby(read: Read) -> tuple[str, str | None]:
 def _maven(read: Read) -> tuple[str, str | None]:
     # The set-up also downloads the Maven that the wrapper names, which the checks start.
     maven = "mvn" if read("mvnw") is None else "./mvnw"
-    return "maven:3-eclipse-temurin-21", f"{maven} -q -B dependency:go-offline"
+    match = _JAVA.search(_text(read, "pom.xml"))
+    wanted = int(match[1]) if match else 21
+    release = next((r for r in _JAVA_RELEASES if r >= wanted), _JAVA_RELEASES[-1])
+    return f"maven:3-eclipse-temurin-{release}", f"{maven} -q -B dependency:go-offline"
 
 
 def _gradle(read: Read) -> tuple[str, str | None]:
