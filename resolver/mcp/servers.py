@@ -199,8 +199,11 @@ class _Server:
             async with Client(opened, client_info=info) as self._client:
                 listed = await self._list_tools(self._client)
                 limit.deadline, self._http_status = float("inf"), 0
-                yield listed
-                limit.deadline = anyio.current_time() + CLOSE_SECONDS
+                try:
+                    yield listed
+                finally:  # also if the connection breaks while nobody calls
+                    self.end_reason = self.end_reason or "the connection to it has ended"
+                    limit.deadline = anyio.current_time() + CLOSE_SECONDS
 
     def is_lost_with(self, error: BaseException) -> bool:
         """Return True if the error of a call says that the server is gone."""
