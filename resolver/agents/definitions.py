@@ -15,7 +15,13 @@ from resolver.agents.tools.base import Requirement
 from resolver.agents.tools.calls import BROWSER, suggest_name
 from resolver.agents.tools.registry import REQUIRED_TOOLS, TOOLS, DelegateAgent, available_tools
 from resolver.errors import FrontmatterError, WorkspaceError
-from resolver.memory.frontmatter import Document, read_document, validate_document
+from resolver.memory.frontmatter import (
+    Document,
+    read_document,
+    split_list,
+    to_single_line,
+    validate_document,
+)
 from resolver.models.run import McpTool
 from resolver.security.invisible_text import without_invisible
 
@@ -103,20 +109,9 @@ class Definitions:
     agents: tuple[AgentDefinition, ...] = ()
     problems: tuple[str, ...] = ()
 
-    def find(self, name: str) -> AgentDefinition | None:
-        """Return the definition with that name, or None if there is none."""
-        return next((agent for agent in self.agents if agent.name == name), None)
 
-
-def _split_names(value: Any) -> Any:
-    """Return a comma-separated string as a list; any other value unchanged."""
-    if isinstance(value, str):
-        return [part.strip() for part in value.split(",") if part.strip()]
-    return value
-
-
-def _to_single_line(value: Any) -> Any:
-    return " ".join(value.split()) if isinstance(value, str) else value
+def _split_tools(value: Any) -> Any:
+    return None if value is None else split_list(value)
 
 
 class _Frontmatter(BaseModel):
@@ -133,8 +128,8 @@ class _Frontmatter(BaseModel):
         default=False, validation_alias=AliasChoices("read_only", "read-only", "readonly")
     )
 
-    _single_line = field_validator("description", "model", "name", mode="before")(_to_single_line)
-    _tool_list = field_validator("tools", mode="before")(_split_names)
+    _single_line = field_validator("description", "model", "name", mode="before")(to_single_line)
+    _tool_list = field_validator("tools", mode="before")(_split_tools)
 
     @field_validator("name")
     @classmethod
@@ -198,8 +193,7 @@ def read_definitions(
                 owner = f"that of {other_path}" if other_path else "one of Resolver's own names"
                 raise FrontmatterError(path, 1, f"the name {agent.name!r} is {owner}")
         except (FrontmatterError, WorkspaceError) as error:
-            punctuation = "" if error.what.endswith("?") else "."
-            problems.append(f"{error.what}{punctuation} The agent was left out.")
+            problems.append(f"{error.what}; it is left out")
         else:
             path_by_name[agent.name] = path
             agents.append(agent)

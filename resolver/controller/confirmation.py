@@ -19,9 +19,8 @@ from resolver.events.base import ActionBase, Source
 from resolver.events.lifecycle import (
     ConfirmationAnswered,
     ConfirmationAsked,
-    DelegateEvent,
 )
-from resolver.events.log import Event, parse_logged_event
+from resolver.events.log import innermost
 from resolver.events.observations import ErrorObservation
 from resolver.events.state import State
 from resolver.events.stream import EventStream
@@ -186,14 +185,8 @@ def pending_approval_in(state: State) -> PendingApproval | None:
     """Return the approval that the run, or a delegate of it, waits for; None if there is none."""
     if state.run_state is not RunState.AWAITING_CONFIRMATION:
         return None
-    requests = map(_approval_request_in, reversed(state.events))
-    return next((request.wanted for request in requests if request), None)
-
-
-def _approval_request_in(event: Event) -> ConfirmationAsked | None:
-    while isinstance(event, DelegateEvent):
-        event = parse_logged_event(event.event)
-    return event if isinstance(event, ConfirmationAsked) else None
+    events = map(innermost, reversed(state.events))
+    return next((event.wanted for event in events if isinstance(event, ConfirmationAsked)), None)
 
 
 def describe_pending_approval(approval: PendingApproval) -> str:

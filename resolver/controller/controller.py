@@ -314,7 +314,7 @@ class AgentController:
         try:
             agent = delegates(action.agent, stream, may_delegate=may_delegate)
         except UsageError as error:
-            self._refuse(action, _sentences(error), "delegate")
+            self._refuse(action, f"{error.what}; {error.next_step}", "delegate")
             return
         share = state.limits if state.events else delegate_limits(self._state, self._parts.now())
         if share is None:
@@ -353,13 +353,6 @@ class AgentController:
     ) -> None:
         details = {"next_step": error.next_step, "because": error.cause} if error else {}
         self._stream.add(o.AgentStateChanged(state=state, reason=reason, **details))
-
-
-def _sentences(error: ResolverError) -> str:
-    """Return the error's `what` and `next_step` as sentences."""
-    next_step = error.next_step or ""
-    parts = (error.what.rstrip("."), next_step[:1].upper() + next_step[1:])
-    return ". ".join(part.rstrip(".") for part in parts if part) + "."
 
 
 def _first_line(text: str) -> str:

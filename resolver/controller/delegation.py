@@ -9,7 +9,6 @@ from typing import Protocol
 
 from resolver.agents.base import Agent
 from resolver.config.templates import render
-from resolver.errors import LogError
 from resolver.events import actions as a
 from resolver.events.base import Source
 from resolver.events.lifecycle import (
@@ -42,22 +41,10 @@ class Delegates(Protocol):
 
 
 def nested_events(events: Iterable[Event], delegate: int) -> Iterator[Event]:
-    """Yield the events of the delegate that the action `delegate` started, as in its own stream.
-
-    Raises LogError if an event can't be read or has an unexpected id.
-    """
-    expected_id = 0
+    """Yield the events of the delegate that the action `delegate` started, as in its own stream."""
     for outer in events:
-        if not isinstance(outer, DelegateEvent) or outer.delegate != delegate:
-            continue
-        event = parse_logged_event(outer.event)
-        if event.id != expected_id:
-            raise LogError(
-                f"event {outer.id}: the delegate's event has the id {event.id}, not {expected_id}",
-                "the events of a delegate are numbered 0, 1, 2, ... without gap",
-            )
-        yield event
-        expected_id += 1
+        if isinstance(outer, DelegateEvent) and outer.delegate == delegate:
+            yield parse_logged_event(outer.event)
 
 
 class NestedStore:

@@ -85,6 +85,13 @@ def parse_line(line: bytes | str) -> Event:
         return parse_logged_event(_parse_object(line))
 
 
+def innermost(event: Event) -> Event:
+    """Return the event itself; that of a delegate, at any depth, in place of a DelegateEvent."""
+    while isinstance(event, life.DelegateEvent):
+        event = parse_logged_event(event.event)
+    return event
+
+
 def _validate_nested(event: KnownEvent) -> KnownEvent:
     """Validate a nested event too, and return the event."""
     if isinstance(event, life.DelegateEvent):

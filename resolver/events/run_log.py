@@ -1,16 +1,15 @@
 """The open event log of one run: file, stream, state, and queries about the run and its events."""
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
 
 from resolver.errors import ContextWindowExceeded, LogError, ModelError
 from resolver.events.actions import CondensationRequest
 from resolver.events.base import Source
 from resolver.events.lifecycle import (
     AGENT,
-    DelegateEvent,
     ModelReplied,
     Resumed,
     RunStarted,
@@ -18,7 +17,7 @@ from resolver.events.lifecycle import (
     StageCompleted,
     Warned,
 )
-from resolver.events.log import Event, parse_logged_event, read_log
+from resolver.events.log import Event, innermost, read_log
 from resolver.events.observations import AgentStateChanged
 from resolver.events.state import State
 from resolver.events.stores import JsonlStore, LogCopy
@@ -32,7 +31,7 @@ DONE_STATES = frozenset({RunState.FINISHED, RunState.REJECTED})
 """States in which the agent has nothing left to do. A run in any other state can be resumed."""
 
 
-class RunLog:
+class RunLog(AbstractContextManager["RunLog"]):
     """The log of a run: its store, its stream and its state.
 
     `state` is the first subscriber of `stream`, so all others see it up to date. copy: gets each
@@ -56,15 +55,7 @@ class RunLog:
         self.stream = EventStream(self._store, redact, now, before_append)
         self.stream.subscribe("state", self.state.apply, essential=True)
 
-    def __enter__(self) -> "RunLog":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @property
@@ -171,7 +162,7 @@ def reply_in(event: Event) -> tuple[str, Completion | ModelError] | None:
     The answer is a reply, or an error that the run survived. Returns None if the event records
     neither.
     """
-    match event:
+    match innermost(event):
         case ModelReplied(completion=completion):
             return AGENT, completion
         case ServiceReplied(service=service, completion=completion):
@@ -180,7 +171,5 @@ def reply_in(event: Event) -> tuple[str, Completion | ModelError] | None:
             return AGENT, ContextWindowExceeded("the conversation did not fit when it was recorded")
         case Warned(about="condenser", message=message):
             return "condenser", ModelError(message)
-        case DelegateEvent():
-            return reply_in(parse_logged_event(event.event))
         case _:
             return None

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from resolver.errors import UnstorableEvent
 from resolver.events.base import EventBase
@@ -24,16 +24,11 @@ E = TypeVar("E", bound=EventBase)
 Clock = Callable[[], datetime]
 
 
-class Subscriber(Protocol):
-    """A function that is called with every event, in the order of ids."""
+Subscriber = Callable[[Event], None]
+"""A function that is called with every event, in the order of ids."""
 
-    def __call__(self, event: Event) -> None: ...
-
-
-class EventRedactor(Protocol):
-    """Replaces secrets in an event. Returns the same object if it holds none."""
-
-    def __call__(self, event: Event, /) -> Event: ...
+EventRedactor = Callable[[Event], Event]
+"""Replaces secrets in an event. Returns the same object if it holds none."""
 
 
 def utc_now() -> datetime:

@@ -121,18 +121,11 @@ class ConversationMemory:
     """Builds the conversation of one agent from the state alone.
 
     dialect: "tools" for tool calls and tool results; "tags" for plain text in both directions.
-    max_observation: maximum characters shown of one observation.
     sees_images: the model accepts images; otherwise a sentence replaces each image.
     """
 
-    def __init__(
-        self,
-        dialect: Dialect = "tools",
-        max_observation: int = MAX_OBSERVATION_LENGTH,
-        sees_images: bool = False,
-    ) -> None:
+    def __init__(self, dialect: Dialect = "tools", sees_images: bool = False) -> None:
         self.dialect = dialect
-        self.max_observation = max_observation
         self.sees_images = sees_images
         self._history = History()
         self._settled = self._begin()
@@ -155,9 +148,7 @@ class ConversationMemory:
 
     def _begin(self, first_sent: int = 0) -> "_Conversation":
         pictures = Pictures(self.sees_images, first_sent)
-        return _Conversation(
-            self.dialect, self.max_observation, self._history, self._history.revision, pictures
-        )
+        return _Conversation(self.dialect, self._history, self._history.revision, pictures)
 
 
 @dataclass
@@ -169,7 +160,6 @@ class _Conversation:
     """
 
     dialect: Dialect
-    limit: int
     history: History
     revision: int
     pictures: Pictures
@@ -200,7 +190,7 @@ class _Conversation:
             if note.id not in forgotten:
                 picture_lines, picture_parts = self.pictures.of_task(self.history.pictures_of(note))
                 lines, parts = self.pictures.take(o.images_of(note))
-                text = "\n".join([note_text(note, self.limit), *picture_lines, *lines])
+                text = "\n".join([note_text(note, MAX_OBSERVATION_LENGTH), *picture_lines, *lines])
                 _add_user(messages, text, [*picture_parts, *parts])
 
     def _add_summary(self, messages: list[JsonObject]) -> None:
@@ -242,7 +232,7 @@ class _Conversation:
         masked = self.history.masked
         is_shown = result is not None and result.id not in masked
         lines, parts = self.pictures.take(o.images_of(result) if result and is_shown else ())
-        return "\n".join([result_text(turn, index, self.limit, masked), *lines]), parts
+        return "\n".join([result_text(turn, index, MAX_OBSERVATION_LENGTH, masked), *lines]), parts
 
     def _add_text_turn(self, messages: list[JsonObject], turn: Turn) -> None:
         if turn.reply:

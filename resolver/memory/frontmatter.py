@@ -106,6 +106,18 @@ def validate_document(document: Document, model: type[M]) -> M:
         raise FrontmatterError(document.path, line, f"{message}{suffix}") from error
 
 
+def split_list(value: Any) -> Any:
+    """Split text at its commas; leave a list as it is. None becomes an empty list."""
+    if isinstance(value, str):
+        return [part.strip() for part in value.split(",") if part.strip()]
+    return [] if value is None else value
+
+
+def to_single_line(value: Any) -> Any:
+    """Return text as one line; leave other values as they are."""
+    return " ".join(value.split()) if isinstance(value, str) else value
+
+
 _TYPE_MESSAGES = {
     "tuple_type": "this has to be a list",
     "list_type": "this has to be a list",

@@ -29,7 +29,6 @@ from resolver.trace.view import (
     TraceNote,
     TraceStep,
     TraceView,
-    detail_label,
 )
 
 MAX_UNFOLDED_LINES = 14
@@ -158,7 +157,6 @@ def _values(
         "failures": _failing(view.entries),
         "next_failures": _next_failures(view.entries),
         "anchor_of": _anchor,
-        "detail_label": detail_label,
         "prose": lambda text: render_prose(truncate_middle(text, MAX_TEXT_LENGTH)),
         "cut": lambda text: truncate_middle(text, MAX_TEXT_LENGTH),
         "duration": duration,

@@ -29,7 +29,7 @@ from resolver.trace.untrusted_text import (
     quote_markdown,
     utf16_length,
 )
-from resolver.trace.view import Entry, TraceBlock, TraceNote, TraceStep, detail_label
+from resolver.trace.view import Entry, TraceBlock, TraceNote, TraceStep
 
 MAX_UNFOLDED_LINES = 15
 """Outputs with more lines than this are folded."""
@@ -194,6 +194,6 @@ def _environment() -> Environment:
     environment = Environment(**environment_options(), autoescape=True, finalize=_finalize)
     for name, function in _MARKDOWN_FILTERS.items():
         environment.filters[name] = _as_markdown(function)
-    environment.filters |= {"truncated": truncate_middle, "detail_label": detail_label}
+    environment.filters |= {"truncated": truncate_middle}
     environment.tests |= {"step": lambda entry: isinstance(entry, TraceStep), "long": _is_long}
     return environment

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from resolver.config.templates import template_values
-from resolver.errors import LogError
 from resolver.events import actions as a
 from resolver.events import lifecycle as life
 from resolver.events import observations as o
@@ -90,20 +89,12 @@ def _events_by_delegate(events: Sequence[Event]) -> dict[int, list[Event]]:
     nested: dict[int, list[Event]] = {e.id: [] for e in events if isinstance(e, a.Delegate)}
     for event in events:
         if isinstance(event, life.DelegateEvent) and event.delegate in nested:
-            nested[event.delegate].append(inner_event(event))
+            nested[event.delegate].append(parse_logged_event(event.event))
     return {id: delegate_events for id, delegate_events in nested.items() if delegate_events}
 
 
 def _delegate_of(event: Event) -> int | None:
     return event.delegate if isinstance(event, life.DelegateEvent) else None
-
-
-def inner_event(event: life.DelegateEvent) -> Event:
-    """Return the event of the delegate; an Unknown event if it can't be parsed."""
-    try:
-        return parse_logged_event(event.event)
-    except LogError:
-        return Unknown(id=event.id, timestamp=event.timestamp, kind="unreadable")
 
 
 def is_step(event: EventBase) -> TypeGuard[ActionBase]:

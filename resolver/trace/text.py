@@ -15,11 +15,11 @@ from resolver.events import lifecycle as life
 from resolver.events import observations as o
 from resolver.events.base import ActionBase, EventBase, Source
 from resolver.events.lifecycle import RunStarted, roots_of
-from resolver.events.log import Event
+from resolver.events.log import Event, parse_logged_event
 from resolver.models.run import RunState
 from resolver.models.truncate import truncate_middle
 from resolver.trace.plain import duration, for_terminal, money, one_line, plural
-from resolver.trace.steps import build_view, inner_event, is_step, step_of
+from resolver.trace.steps import build_view, is_step, step_of
 from resolver.trace.view import TraceStep, note_of
 
 MAX_TEXT_LENGTH = 20_000
@@ -56,7 +56,7 @@ def live_line(event: Event, roots: Sequence[str] = ()) -> str | None:
     roots: paths of the repository in the sandboxes so far.
     """
     if isinstance(event, life.DelegateEvent):
-        line = live_line(inner_event(event), roots)
+        line = live_line(parse_logged_event(event.event), roots)
         return f"    {line}" if line else None
     if not has_live_line(event):
         return None
@@ -76,15 +76,11 @@ def has_live_line(event: EventBase) -> bool:
     return not (isinstance(event, _HIDDEN_EVENTS) or _is_obvious(event))
 
 
-def output_tail(step: TraceStep, limit: int = MAX_TAIL_LINES) -> list[str]:
-    """Return the last lines of the step's outputs, at most `limit`, without blank lines."""
-    return last_lines("\n".join(block.text[-10_000:] for block in step.outputs), limit)
-
-
-def last_lines(text: str, limit: int) -> list[str]:
-    """Return the last lines of a text, at most `limit`, without blank lines."""
-    lines = [line.rstrip() for line in for_terminal(text).expandtabs(4).split("\n")]
-    return [line for line in lines if line][-limit:]
+def output_tail(step: TraceStep) -> list[str]:
+    """Return the last lines of the step's outputs, without blank lines."""
+    text = for_terminal("\n".join(block.text[-10_000:] for block in step.outputs))
+    lines = [line.rstrip() for line in text.expandtabs(4).split("\n")]
+    return [line for line in lines if line][-MAX_TAIL_LINES:]
 
 
 def _is_obvious(event: EventBase) -> bool:

@@ -98,14 +98,14 @@ class TraceNote:
     text: str
     detail: str | None = None
 
+    @property
+    def detail_label(self) -> str:
+        """Name of the detail."""
+        return "Details" if self.category == "check" else "Text"
+
 
 Entry = TraceStep | TraceNote
 """One entry of a trace."""
-
-
-def detail_label(note: TraceNote) -> str:
-    """Return the name of a note's detail."""
-    return "Details" if note.category in {"check", "opinion"} else "Text"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from resolver.events import observations as o
 from resolver.events.base import EventBase, ToolCall
 from resolver.events.lifecycle import Condensation, ModelReplied, Warned
 from resolver.events.state import State
-from resolver.memory.conversation import ConversationMemory, Dialect
+from resolver.memory.conversation import MAX_OBSERVATION_LENGTH, ConversationMemory, Dialect
 from resolver.models.run import Completion, RequestedToolCall
 from tests.events.strategies import logs
 from tests.memory.logs import started
@@ -99,8 +99,8 @@ def test_a_long_result_is_truncated_and_says_where_the_rest_is() -> None:
     log = started()
     content = "".join(f"line {i}\n" for i in range(5000))
     log.turn(a.CmdRun(command="a"), o.CmdOutput(content=content, exit_code=0, output_file="/tmp/o"))
-    shown = ConversationMemory(max_observation=1000).messages(log.state)[-1]["content"]
-    assert len(shown) < 1300
+    shown = ConversationMemory().messages(log.state)[-1]["content"]
+    assert len(shown) < MAX_OBSERVATION_LENGTH + 300
     assert "/tmp/o" in shown
     assert shown.startswith("line 0\n") and "line 4999\n[exit code 0]" in shown
 

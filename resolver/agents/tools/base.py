@@ -117,6 +117,20 @@ def none_if_blank(value: Any) -> Any:
     return None if blank else value
 
 
+def word(default: str | None) -> BeforeValidator:
+    """Accept the values of an enum in any case and with spaces or hyphens; a blank one, or a word
+    for "no value", is the default."""
+    change_case = str.upper if default and default.isupper() else str.lower
+
+    def normalize(value: Any) -> Any:
+        value = none_if_blank(value)
+        is_text = isinstance(value, str)
+        text = change_case(value.strip().replace(" ", "_").replace("-", "_")) if is_text else value
+        return default if text is None else text
+
+    return BeforeValidator(normalize)
+
+
 def partial_to_false(value: Any) -> Any:
     """Return False for "partial", which models write for `task_completed`; else the value."""
     return False if isinstance(value, str) and value.strip().lower() == "partial" else value

@@ -24,6 +24,7 @@ from resolver.agents.tools.base import (
     normalize_path,
     parse_json_list,
     parse_objects,
+    word,
 )
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
@@ -143,7 +144,7 @@ class ExploreArguments(Arguments):
     )
     direction: Annotated[
         Literal["upstream", "downstream", "both"],
-        BeforeValidator(lambda v: v.strip().lower() if isinstance(v, str) else v),
+        word("both"),
     ] = Field(
         default="both",
         description="upstream: what uses it. downstream: what it contains and uses.",

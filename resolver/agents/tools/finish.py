@@ -17,6 +17,7 @@ from resolver.agents.tools.base import (
     Tool,
     list_schema,
     parse_objects,
+    word,
 )
 from resolver.config.templates import render
 from resolver.events import actions as a
@@ -31,16 +32,9 @@ REPORT_ARGUMENTS = ("message", "task_completed", "threads")
 """Arguments of `finish` for agents whose result is their final message."""
 
 
-def _normalize_reason(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    reason = value.strip().lower().replace(" ", "_").replace("-", "_")
-    return None if reason in {"", "none", "null"} else reason
-
-
 Reason = Annotated[
     DeclineReason | None,
-    BeforeValidator(_normalize_reason),
+    word(None),
     WithJsonSchema({"type": "string", "enum": list(get_args(DeclineReason))}),
 ]
 

@@ -1,26 +1,15 @@
 """The tools of the reviewer: `review_comment` and `submit_review`."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
-from resolver.agents.tools.base import Arguments, Line, OptionalText, Tool, normalize_path
+from resolver.agents.tools.base import Arguments, Line, OptionalText, Tool, normalize_path, word
 from resolver.events import actions as a
 from resolver.events.base import ActionBase
 
 MAX_COMMENT_LINES = 300
 """Maximum number of lines that one comment covers."""
-
-
-def _word(default: str) -> BeforeValidator:
-    """Accept the values of an enum in any case and with spaces; a blank one is the default."""
-    change_case = str.upper if default.isupper() else str.lower
-
-    def normalize(value: Any) -> Any:
-        is_text = isinstance(value, str)
-        return change_case(value.strip().replace(" ", "_")) or default if is_text else value
-
-    return BeforeValidator(normalize)
 
 
 def _normalize_suggestion(suggestion: str | None) -> str | None:
@@ -49,7 +38,7 @@ class RemarkArguments(Arguments):
     start_line: Line = Field(
         default=None, description="The first line, if the comment is about several."
     )
-    side: Annotated[Literal["RIGHT", "LEFT"], _word("RIGHT")] = Field(
+    side: Annotated[Literal["RIGHT", "LEFT"], word("RIGHT")] = Field(
         default="RIGHT", description="LEFT for a line that the pull request removes."
     )
     suggestion: Annotated[OptionalText, AfterValidator(_normalize_suggestion)] = Field(
@@ -57,7 +46,7 @@ class RemarkArguments(Arguments):
         description="The whole new text of exactly the lines start_line to line, indented as in "
         "the file, without diff signs or a fence. Leave it out if you propose no text.",
     )
-    severity: Annotated[Literal["high", "medium", "low"], _word("medium")] = Field(
+    severity: Annotated[Literal["high", "medium", "low"], word("medium")] = Field(
         default="medium",
         description="high: a bug, a security hole, lost data. low: style, naming, a proposal.",
     )
@@ -88,7 +77,7 @@ class SubmitArguments(Arguments):
         description="The review as a whole, in markdown: what the pull request does, whether it "
         "does it, what matters most. It does not repeat the comments."
     )
-    verdict: Annotated[Literal["comment", "approve", "request_changes"], _word("comment")] = Field(
+    verdict: Annotated[Literal["comment", "approve", "request_changes"], word("comment")] = Field(
         default="comment", description="What you would do as a maintainer."
     )
     verification: str = Field(default="", description="What you ran, and what it gave.")

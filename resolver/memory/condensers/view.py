@@ -8,8 +8,8 @@ from typing import Protocol
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.base import ObservationBase
-from resolver.events.lifecycle import Condensation, DelegateEvent
-from resolver.events.log import Event, parse_logged_event
+from resolver.events.lifecycle import Condensation
+from resolver.events.log import Event, innermost
 from resolver.events.state import State
 from resolver.memory.conversation import MAX_OBSERVATION_LENGTH
 from resolver.memory.turns import History, Note, Turn, masked_text, note_text
@@ -96,7 +96,7 @@ class CondenserView:
     @property
     def events(self) -> Iterator[Event]:
         """The events of the log, those of delegates in their place."""
-        return _with_delegates(self.log)
+        return map(innermost, self.log)
 
     @property
     def user_messages(self) -> tuple[str, ...]:
@@ -211,11 +211,3 @@ def _result_size(result: ObservationBase) -> int:
     return min(len(result.content), MAX_OBSERVATION_LENGTH) + PICTURE_LENGTH * len(
         o.images_of(result)
     )
-
-
-def _with_delegates(events: Sequence[Event]) -> Iterator[Event]:
-    for event in events:
-        if isinstance(event, DelegateEvent):
-            yield from _with_delegates([parse_logged_event(event.event)])
-        else:
-            yield event

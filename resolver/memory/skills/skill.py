@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
 
+from resolver.memory.frontmatter import split_list, to_single_line
+
 Kind = Literal["always", "knowledge", "task"]
 """When a skill is loaded. always: when a run begins. knowledge: when a trigger matches, or when the
 agent asks for it. task: when a person asks for it by its name after a slash, or the agent does."""
@@ -45,28 +47,15 @@ def find_trigger(trigger: str, text: str) -> str | None:
     return " ".join(match[0].split()) if match else None
 
 
-def _split_list(value: Any) -> Any:
-    """Split text at its commas; leave a list as it is. None becomes an empty tuple."""
-    if value is None:
-        return ()
-    if isinstance(value, str):
-        return tuple(part.strip() for part in value.split(",") if part.strip())
-    return value
-
-
 def _to_lower(value: Any) -> Any:
     return value.lower() or None if isinstance(value, str) else value
 
 
-def _to_single_line(value: Any) -> Any:
-    return " ".join(value.split()) if isinstance(value, str) else value
-
-
 Trigger = Annotated[
-    str, BeforeValidator(_to_single_line), Field(min_length=1, max_length=MAX_TRIGGER_LENGTH)
+    str, BeforeValidator(to_single_line), Field(min_length=1, max_length=MAX_TRIGGER_LENGTH)
 ]
 TextList = Annotated[
-    tuple[Trigger, ...], BeforeValidator(_split_list), Field(max_length=MAX_TRIGGERS)
+    tuple[Trigger, ...], BeforeValidator(split_list), Field(max_length=MAX_TRIGGERS)
 ]
 
 
@@ -79,7 +68,7 @@ class SkillHead(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     name: str | None = Field(default=None, max_length=MAX_NAME_LENGTH)
-    description: Annotated[str | None, BeforeValidator(_to_single_line)] = Field(
+    description: Annotated[str | None, BeforeValidator(to_single_line)] = Field(
         default=None, max_length=MAX_DESCRIPTION_LENGTH
     )
     type: Annotated[Literal["repo", "knowledge", "task"] | None, BeforeValidator(_to_lower)] = None
