@@ -296,12 +296,14 @@ class WebServer(Server):
 class WorkerServer(Server):
     """`resolver worker` instead of `resolver serve`."""
 
+    program = INSTALLED_RESOLVER
+
     def start(self, *options: str) -> None:
         """Start it and wait until it works."""
         with (self.folder / "log").open("ab") as log:
             before = log.tell()
             self._process = subprocess.Popen(
-                [INSTALLED_RESOLVER, "worker", *options],
+                [self.program, "worker", *options],
                 env=self.environment,
                 cwd=self.folder,
                 stdout=log,

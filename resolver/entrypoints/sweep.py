@@ -87,16 +87,6 @@ class SweepRow:
     cost: float = 0.0
     unpriced: int = 0
 
-    @property
-    def inert_title(self) -> str:
-        """The title, escaped for a cell of a Markdown table."""
-        return _cell(self.title, 100)
-
-    @property
-    def inert_reason(self) -> str:
-        """The reason, escaped for a cell of a Markdown table."""
-        return _cell(self.reason or "", 300)
-
 
 def _cell(text: str, limit: int) -> str:
     """Return text from outside for a cell of a Markdown table."""
@@ -281,7 +271,9 @@ def render_sweep(sweep: Sweep, template: str, server: str) -> str:
     """Return the sweep as text. template: name of a template in prompts/run."""
     counts = Counter(row.fate for row in sweep.rows)
     fates = {fate.value: counts[fate] for fate in SweepFate if counts[fate]}
-    return render(f"run/{template}", sweep=sweep, server=server.rstrip("/"), fates=fates)
+    return render(
+        f"run/{template}", sweep=sweep, server=server.rstrip("/"), fates=fates, cell=_cell
+    )
 
 
 def run_sweep(

@@ -13,11 +13,8 @@ from typing import Any
 
 from sqlalchemy import (
     URL,
-    BigInteger,
-    Column,
     Connection,
     Engine,
-    Integer,
     MetaData,
     create_engine,
     inspect,
@@ -54,15 +51,6 @@ IDLE_SECONDS = 20
 
 READS = {"resolver_reads": True}
 """Execution options of a read-only transaction, which waits for no writer in SQLite."""
-
-
-def position_column() -> Column[Any]:
-    """Return the primary key of a table whose rows are numbered in the order of their insertion.
-
-    SQLite numbers only a primary key of its type INTEGER.
-    """
-    number = BigInteger().with_variant(Integer(), "sqlite")
-    return Column("position", number, primary_key=True, autoincrement=True)
 
 
 def parse_database_url(url: str, to_write: bool = True) -> URL:

@@ -94,6 +94,12 @@ class RunFilter:
     state: str | None = None
     month: str | None = None
 
+    @property
+    def wanted(self) -> dict[str, str]:
+        """What is chosen of each column."""
+        names = ("repository", "person", "state", "month")
+        return {name: value for name in names if (value := getattr(self, name))}
+
 
 @dataclass(frozen=True)
 class RunTotals:
@@ -208,11 +214,5 @@ class IndexedRunStore:
 
 
 def _conditions(run_filter: RunFilter) -> list[ColumnElement[bool]]:
-    wanted = {
-        "repository": run_filter.repository,
-        "person": run_filter.person,
-        "state": run_filter.state,
-        "month": run_filter.month,
-    }
     visible = RUNS.c.repository.in_(sorted(run_filter.repositories))
-    return [visible, *(RUNS.c[name] == value for name, value in wanted.items() if value)]
+    return [visible, *(RUNS.c[name] == value for name, value in run_filter.wanted.items())]

@@ -12,7 +12,6 @@ from resolver.errors import WorkspaceError
 from resolver.git.remote import OrphanCommit
 from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
 from resolver.storage.ledger_ref import FILE, REF, RETRIES, AccompanyingPush, LedgerRef
-from tests.parts.clock import PassingTime
 from tests.parts.github import GitHubServer
 from tests.quotas.booking import Place, book, entry
 
@@ -80,20 +79,6 @@ def test_who_comes_second_decides_again(place: Place) -> None:
     assert len(keep.read().runs) == 2
 
 
-def test_who_never_comes_first_gives_up_in_the_end(place: Place) -> None:
-    passing = PassingTime()
-    retries = replace(RETRIES, seconds=2.0, sleep=passing.sleep, clock=lambda: passing.now)
-    keep = replace(place.ledger(), retries=retries)
-    numbers = iter(range(2, 100))
-
-    def change(ledger: QuotaLedger) -> tuple[QuotaLedger, None]:
-        add(place.ledger(), entry(next(numbers)))
-        return ledger.with_run(entry(1)), None
-
-    with pytest.raises(WorkspaceError, match="writing the quota ledger failed"):
-        keep.change(change)
-
-
 @pytest.mark.parametrize("after", [False, True], ids=["not done", "done all the same"])
 def test_trouble_of_the_server_is_tried_again_and_booked_once(
     place: Place, github: GitHubServer, after: bool
@@ -157,14 +142,6 @@ def test_concurrent_runs_lose_no_entry_and_exceed_no_quota(
 
 def with_entry(number: int) -> Callable[[QuotaLedger], tuple[QuotaLedger, None]]:
     return lambda ledger: (ledger.with_run(entry(number)), None)
-
-
-def test_what_this_run_has_kept_is_not_read_again(place: Place, github: GitHubServer) -> None:
-    _, kept = place.ledger().change(with_entry(1))
-    asked = len(github.requests)
-    place.ledger().change(with_entry(2), kept)
-    assert not any("upload-pack" in str(request.query) for request in github.requests[asked:])
-    assert place.ledger().read().runs == (entry(1), entry(2))
 
 
 LOG = AccompanyingPush((OrphanCommit("refs/resolver/runs/7/new", "Log", {"log": b"one\n"}),))

@@ -7,7 +7,7 @@ import pytest
 from resolver.errors import LogError
 from resolver.git.git import Credential
 from resolver.storage import run_refs
-from resolver.storage.run_refs import RUNS, RunRefs, archive_log
+from resolver.storage.run_refs import RunRefs, archive_log
 from tests.parts.github import GitHubServer
 
 RUN = "20260102-030405-abc12{}"
@@ -35,14 +35,6 @@ class Kept:
 @pytest.fixture
 def kept(github: GitHubServer, tmp_path: Path) -> Kept:
     return Kept(github, tmp_path)
-
-
-def test_a_log_is_kept_as_it_is_and_git_compresses_it(kept: Kept) -> None:
-    long = b"x" * 200_000 + b"\n"
-    kept.keep(RUN.format(2), long)
-    assert kept.last() == (RUN.format(2), long)
-    names = kept.repository.git.text("ls-tree", "--name-only", f"{RUNS}/7/{RUN.format(2)}")
-    assert names.split() == ["events.jsonl", "outcome.json"]
 
 
 def test_a_log_that_is_too_large_is_neither_kept_nor_read(

@@ -1,9 +1,6 @@
 """The store of runs: what comes back, who may write, and what a damaged or missing store does."""
 
 import json
-import subprocess
-import sys
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -259,33 +256,6 @@ def test_a_repeated_write_finds_its_own_object(tmp_path: Path) -> None:
     store = RunStore(LostAnswers())
     append(Machine(store, tmp_path).take_over()[0], 0, 1)
     assert list(store.lines(RUN)) == LINES[:2]
-
-
-WRITE_UNTIL_KILLED = """
-import sys
-from pathlib import Path
-from resolver.storage.run_store import open_run_store
-store, run, work = open_run_store(sys.argv[1], Path(), {}), sys.argv[2], Path(sys.argv[3])
-writer, size = store.open_writer(run, work), len(list(store.lines(run)))
-line = b'{"kind":"think","id":%d,"timestamp":"2026-01-01T00:00:00Z","content":"%b"}\\n'
-for id in range(size, 10**6):
-    writer.append(id, line % (id, b"x" * 50_000))
-    print(id, flush=True)
-"""
-
-
-def test_a_kill_leaves_whole_objects_and_everything_that_was_acknowledged(tmp_path: Path) -> None:
-    store = open_run_store(None, tmp_path / "runs", {})
-    for attempt in range(3):
-        work = tmp_path / f"{attempt}"
-        arguments = [sys.executable, "-c", WRITE_UNTIL_KILLED, tmp_path / "runs", RUN, work]
-        with subprocess.Popen(arguments, stdout=subprocess.PIPE) as process:
-            assert process.stdout is not None
-            first = process.stdout.readline()
-            time.sleep(0.003 * attempt)
-            process.kill()
-            acknowledged = [int(first), *map(int, process.stdout.read().split())]
-        assert len(list(store.events(RUN))) > acknowledged[-1]
 
 
 def test_a_start_checks_the_store(s3: S3Server, tmp_path: Path) -> None:

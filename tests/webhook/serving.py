@@ -304,40 +304,6 @@ class Server:
             assert word not in log, log
 
 
-class WorkerProcess:
-    """`resolver worker` in a folder of its own, with the settings of a server."""
-
-    def __init__(self, folder: Path, server: Server, program: Path, *options: str) -> None:
-        folder.mkdir()
-        self.folder = folder
-        with (folder / "log").open("ab") as log:
-            self.process = subprocess.Popen(
-                [program, "worker", *options],
-                env=server.environment,
-                cwd=folder,
-                stdout=log,
-                stderr=log,
-            )
-
-    @property
-    def log(self) -> str:
-        return (self.folder / "log").read_text()
-
-    @property
-    def starts(self) -> int:
-        """Return how many times the process has started to work."""
-        return self.log.count("works for postgresql://")
-
-    def end(self, number: signal.Signals) -> int:
-        self.process.send_signal(number)
-        return self.process.wait(120)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            with suppress(ProcessLookupError):
-                self.end(signal.SIGKILL)
-
-
 def started(
     trigger: Trigger, attempt: int = 1, outage_began: datetime | None = None
 ) -> QueuedRequest:

@@ -1,4 +1,4 @@
-"""A short form of `make chaos`: a server, two workers and PostgreSQL, of which two are killed."""
+"""A short form of `make chaos`: a server, a worker and PostgreSQL; a process is killed twice."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ from scripts.chaos import Chaos, WebServer, WorkerServer
 from tests.parts.github import GitHubServer
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.postgres import Postgres
+from tests.parts.runs import RESOLVER
 from tests.webhook.serving import Forge, Plans, Server
 
 LEASE = ("--lease-seconds", "4")
@@ -20,10 +21,11 @@ def test_nothing_is_lost_or_done_twice_when_processes_are_killed(
     with postgres.new_database() as url:
         address = url.render_as_string(hide_password=False)
         processes: dict[Server, tuple[str, ...]] = {}
-        for kind, name in ((WebServer, "web"), (WorkerServer, "one"), (WorkerServer, "two")):
+        for kind, name in ((WebServer, "web"), (WorkerServer, "worker")):
             (tmp_path / name).mkdir()
             process = kind(tmp_path / name, forge, model_endpoint, RESOLVER_DATABASE_URL=address)
-            processes[process] = ("--concurrency", "0" if kind is WebServer else "2", *LEASE)
+            process.program = RESOLVER  # it starts sooner
+            processes[process] = ("--concurrency", "2", *LEASE)
         try:
             for process, options in processes.items():
                 process.start(*options)

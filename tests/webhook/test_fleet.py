@@ -1,11 +1,9 @@
-"""Several processes on one PostgreSQL: one that only accepts deliveries, and two workers."""
+"""Two servers on one PostgreSQL."""
 
-import signal
 import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
 
@@ -14,17 +12,14 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.postgres import Postgres
-from tests.parts.runs import INSTALLED_RESOLVER, RESOLVER
-from tests.parts.stored_runs import content_of, outcomes_in, runs_in, stored_in
 from tests.parts.waiting import until
-from tests.webhook.serving import Forge, HeldPlans, Server, WorkerProcess, plan_of_a_fix
+from tests.webhook.serving import Forge, HeldPlans, Server, plan_of_a_fix
 
 LEASE_SECONDS = "4"
-P = TypeVar("P", Server, WorkerProcess)
 
 
 class Scenario:
-    """A server that accepts deliveries only, and its workers."""
+    """The servers, and what they are asked for."""
 
     def __init__(
         self, folder: Path, url: str, github: GitHubServer, endpoint: ModelEndpoint
@@ -33,13 +28,7 @@ class Scenario:
         self.repository = self.forge.repository("octo/calc")
         (folder / "serve").mkdir()
         self.server = Server(folder / "serve", self.forge, endpoint, RESOLVER_DATABASE_URL=url)
-        self.servers, self.workers = [self.server], list[WorkerProcess]()
-
-    def add_worker(self, program: Path = RESOLVER) -> WorkerProcess:
-        folder = self.folder / f"worker-{len(self.workers)}"
-        worker = WorkerProcess(folder, self.server, program, "--lease-seconds", LEASE_SECONDS)
-        self.workers.append(worker)
-        return worker
+        self.servers = [self.server]
 
     def add_server(self) -> Server:
         """A second server on the same database."""
@@ -50,7 +39,7 @@ class Scenario:
         self.servers.append(server)
         return server
 
-    def executor_of(self, issue: Issue, among: Sequence[P]) -> P:
+    def executor_of(self, issue: Issue, among: Sequence[Server]) -> Server:
         """The one of these processes that has started a run of the issue."""
         start = f" starts for octo/calc#{issue.number}, "
         [found] = [process for process in among if start in process.log]
@@ -66,19 +55,10 @@ class Scenario:
         until(lambda: self.plans.times(plan))
         return issue
 
-    def is_done(self, issue: Issue) -> bool:
-        """One final comment and no other, and one pull request, once the run has ended."""
-        comments = self.forge.own_comments(issue)
-        pulls = [p for p in self.forge.pulls(issue.repository) if f"#{issue.number}" in p.body]
-        assert max(len(comments), len(pulls)) <= 1, [c.body for c in comments]
-        return len(self.forge.final_comments(issue)) == len(pulls) == 1
-
     def close(self) -> None:
         self.plans.released.set()
         for server in self.servers:
             server.close()
-        for worker in self.workers:
-            worker.close()
 
 
 @pytest.fixture
@@ -90,30 +70,6 @@ def scenario(
         made = Scenario(tmp_path, address, github, model_endpoint)
         yield made
         made.close()
-
-
-# By day the fence alone, in test_executors.py, and a log that was taken over, in test_run_store.py.
-@pytest.mark.nightly
-def test_a_suspended_worker_writes_nothing_more(scenario: Scenario) -> None:
-    scenario.server.start("--concurrency", "0")
-    # a process of its own, which can be suspended and can replace its program
-    suspended = scenario.add_worker(INSTALLED_RESOLVER)
-    first = scenario.ask("first")
-    suspended.process.send_signal(signal.SIGSTOP)
-    scenario.add_worker()
-    until(lambda: scenario.is_done(first))
-    runs = scenario.server.runs
-    until(lambda: outcomes_in(runs))
-    written = [content_of(stored_in(runs), run) for run in runs_in(runs)]
-    scenario.plans.released.set()  # the answer is there when the suspended worker wakes up
-    suspended.process.send_signal(signal.SIGCONT)
-    until(lambda: suspended.starts == 2)
-    assert "could not renew its lease" in suspended.log
-    assert [content_of(stored_in(runs), run) for run in runs_in(runs)] == written
-    assert scenario.is_done(first)
-    assert len(scenario.forge.branches(first.repository)) == 1
-    for worker in scenario.workers:
-        assert "Traceback" not in worker.log, worker.log
 
 
 def test_two_servers_store_a_delivery_once_and_stop_a_run_that_the_other_one_executes(

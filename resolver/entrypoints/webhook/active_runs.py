@@ -16,18 +16,13 @@ class ActiveRun:
     control: Control
     commands: list[tuple[Trigger, list[Request]]] = field(default_factory=list)
 
-    @property
-    def received(self) -> set[str]:
-        """The keys of the commands."""
-        return {command.key for command, _ in self.commands}
-
 
 class ActiveRuns:
     """The active runs, at most one for each conversation, because there is only one for each
     repository. Thread-safe."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._running: dict[tuple[str, int | None], ActiveRun] = {}
 
     def register(self, trigger: Trigger, control: Control) -> None:
@@ -66,7 +61,8 @@ class ActiveRuns:
         """Return True if the command was sent to the active run of its conversation."""
         with self._lock:
             running = self._running.get(_key(command))
-            return running is not None and command.key in running.received
+            commands = running.commands if running else []
+            return any(earlier.key == command.key for earlier, _ in commands)
 
     def send(self, command: Trigger) -> bool:
         """Send the command to the active run. Return False if there is none (any more)."""
@@ -74,7 +70,7 @@ class ActiveRuns:
             running = self._running.get(_key(command))
             if running is None or not command.came_after(running.trigger):
                 return False
-            if command.key in running.received:
+            if self.has_received(command):
                 return True
             sent = control_requests(command)
             running.commands.append((command, sent))

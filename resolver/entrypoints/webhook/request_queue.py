@@ -27,6 +27,7 @@ from sqlalchemy import (
     URL,
     Column,
     Index,
+    Integer,
     String,
     Table,
     Text,
@@ -48,7 +49,6 @@ from resolver.storage.database import (
     ServerDatabase,
     first_line,
     open_database,
-    position_column,
 )
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
@@ -75,7 +75,7 @@ POOL_SIZE = 10
 COMMANDS = Table(
     "resolver_commands",
     TABLES,
-    position_column(),
+    Column("position", Integer, primary_key=True),
     Column("request", String(400), nullable=False),
     Column("trigger", Text, nullable=False),
     Index("resolver_commands_request", "request"),
@@ -286,10 +286,9 @@ class RequestQueue:
             limit=MAX_LISTED,
         )
 
-    def unfinished(self, before: datetime | None = None) -> Sequence[QueuedRequest]:
-        """Return the requests that have not ended. before: only those stored before this time."""
-        end = before.isoformat() if before else None
-        return self._list(status=list(_STATES), end_time=end)
+    def unfinished(self) -> Sequence[QueuedRequest]:
+        """Return the requests that have not ended."""
+        return self._list(status=list(_STATES))
 
     def active(self) -> Sequence[QueuedRequest]:
         """Return the requests that any process executes, or was executing when it died."""

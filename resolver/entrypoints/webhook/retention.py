@@ -23,15 +23,11 @@ RETENTION_DAYS = 90
 """Age at which runs and requests are removed. GitHub redelivers for three days, and a redelivery
 must find its request."""
 
-MAX_DELIVERY_TIME = timedelta(days=4)
-"""Longest time from a request to its storing: the request of a run may be stored later than its
-time says."""
-
 
 def remove_old(
     database: ServerDatabase, queue: RequestQueue, store: RunStore, now: datetime
 ) -> None:
-    """Remove what is too old. What belongs to an open request is kept.
+    """Remove what is too old. Nothing waits as long as that.
 
     Raises ResolverError if the database or the store of runs can't be used. What is left then is
     removed the next time.
@@ -39,14 +35,10 @@ def remove_old(
     before = now - timedelta(days=RETENTION_DAYS)
     # The id of a run begins with the time of its request, so ids are in the order of time.
     oldest_kept = f"{before:%Y%m%d-%H%M%S}"
-    # A start must not read all that waits.
-    old_requests = queue.unfinished(before + MAX_DELIVERY_TIME)
-    open_runs = {run for request in old_requests if (run := request.run) and run < oldest_kept}
-    removal = delete(RUNS).where(RUNS.c.run < oldest_kept, RUNS.c.run.not_in(open_runs))
     with database.writing() as connection:
-        connection.execute(removal)
+        connection.execute(delete(RUNS).where(RUNS.c.run < oldest_kept))
     queue.remove_finished(before)
-    count = store.remove(lambda run: run < oldest_kept and run not in open_runs)
+    count = store.remove(lambda run: run < oldest_kept)
     if count:
         logger.info("%d old runs were removed", count)
 

@@ -96,14 +96,7 @@ class RunLists:
         return [c for c in conversations if c.partition("#")[0] in run_filter.repositories]
 
     def _url(self, run_filter: RunFilter, **changes: str) -> str:
-        chosen = {
-            "repository": run_filter.repository,
-            "person": run_filter.person,
-            "state": run_filter.state,
-            "month": run_filter.month,
-            **changes,
-        }
-        return f"{self.base}/?{urlencode({name: value for name, value in chosen.items() if value})}"
+        return f"{self.base}/?{urlencode({**run_filter.wanted, **changes})}"
 
     def _time(self, run: IndexedRun) -> str:
         end = run.ended if run.ended is not None else self.now().timestamp()

@@ -20,7 +20,7 @@ from anyio import CapacityLimiter
 from anyio.to_thread import run_sync
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from sse_starlette import EventSourceResponse, ServerSentEvent
 
 from resolver.config.templates import render
@@ -30,6 +30,7 @@ from resolver.errors import LogError
 from resolver.events.log import Event
 from resolver.events.stream import Clock, utc_now
 from resolver.models.run import Actor, Command, PullRequest, Trigger, TriggerKind
+from resolver.runs.outcome_file import EarlierPublication
 from resolver.runs.output import MAX_SHOWN_DIFF_BYTES, StoredRequest
 from resolver.storage.earlier_runs import OUTCOME, PATCH, REQUEST
 from resolver.storage.run_store import RunStore, is_run_id
@@ -190,16 +191,10 @@ class RunPages:
         )
 
 
-class _Publication(BaseModel):
-    """The part of outcome.json that says what was published."""
-
-    pull_request: PullRequest | None = None
-
-
 def _pull_request_in(outcome: bytes) -> PullRequest | None:
     """Return the pull request that outcome.json names; None if there is none on the web."""
     try:
-        found = _Publication.model_validate_json(outcome).pull_request
+        found = EarlierPublication.model_validate_json(outcome, extra="ignore").pull_request
     except ValidationError:
         return None
     return found if found is not None and re.match(r"https?://", found.url or "") else None

@@ -29,8 +29,8 @@ class Thread:
         self.forge, self.server = forge, server
         self.issue = forge.issue(forge.repository(f"octo/{plan}"), plan)
 
-    def say(self, text: str, author: str = "mona", on: Issue | None = None) -> Comment:
-        comment = self.forge.github.add_comment(on or self.issue, text, author)
+    def say(self, text: str) -> Comment:
+        comment = self.forge.github.add_comment(self.issue, text, "mona")
         payload = self.forge.github.event_issue_comment(comment)
         assert self.server.deliver(payload) == (202, "stored")
         return comment
@@ -40,13 +40,13 @@ class Thread:
         payload = self.forge.github.event_issue_comment(comment)
         assert self.server.deliver(payload) == (202, "stored")
 
-    def final_comments(self, on: Issue | None = None) -> list[str]:
-        return [c.body for c in self.forge.final_comments(on or self.issue)]
+    def final_comments(self) -> list[str]:
+        return [c.body for c in self.forge.final_comments(self.issue)]
 
-    def events(self, run: str = "") -> list[dict[str, Any]]:
+    def events(self) -> list[dict[str, Any]]:
         """Of the thread's runs, in order."""
         found: list[dict[str, Any]] = []
-        for id in [run] if run else runs_in(self.server.runs):
+        for id in runs_in(self.server.runs):
             events = [json.loads(line) for line in log_in(self.server.runs, id).splitlines()]
             if events and events[0]["task"]["trigger"]["repository"] == self.repository:
                 found += events
@@ -66,14 +66,6 @@ class Thread:
 
 def reactions(comment: Comment) -> list[str]:
     return [r.content for r in comment.reactions]
-
-
-@pytest.fixture
-def thread(forge: Forge, server: Server, plans: Plans, request: pytest.FixtureRequest) -> Thread:
-    """A thread of its own; the plan is named like the test."""
-    name = request.node.name.replace("_", "")
-    plans.add(name, *request.param)
-    return Thread(forge, server, name)
 
 
 def test_a_stop_ends_a_long_command_and_says_who_stopped_it_and_how_to_continue(
