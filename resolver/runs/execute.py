@@ -13,7 +13,12 @@ from resolver import __version__
 from resolver.agents.base import Agent
 from resolver.agents.built_in import REVIEWER
 from resolver.agents.definitions import AvailableTools
-from resolver.agents.registry import find_agent_model, has_fixed_task, is_answering_agent
+from resolver.agents.registry import (
+    find_agent_model,
+    has_fixed_task,
+    is_answering_agent,
+    make_agent,
+)
 from resolver.agents.task_prompt import render_task
 from resolver.code_index.index import CodeIndex, index_action_handlers
 from resolver.config.settings import Settings
@@ -49,7 +54,6 @@ from resolver.runs.resuming.rebuild import RelocatedExecutor, reexecute
 from resolver.runs.stages import ExecutedRun, PreparedRun
 from resolver.runs.wiring.agents import (
     McpSession,
-    open_agent,
     open_condensers,
     open_confirmation,
     open_delegates,
@@ -187,7 +191,8 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str) -> ExecutedRun:
                 corrected = _work_once(parts)
                 if corrected[0].state not in _ENDED_ON_PURPOSE:
                     # The agent got no further, so the change that it had finished is published.
-                    outcome = _with_totals(outcome, corrected[0])
+                    totals = {name: getattr(corrected[0], name) for name in _TOTALS}
+                    outcome = outcome.model_copy(update=totals)
                     break
                 outcome, patch, change = corrected
     if not log.state.divergences:
@@ -199,6 +204,9 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str) -> ExecutedRun:
 
 _ENDED_ON_PURPOSE = frozenset({RunState.FINISHED, RunState.STOPPED, RunState.REJECTED})
 """States after a correction in which the new outcome replaces the earlier one."""
+
+_TOTALS = ("iterations", "tokens", "cost", "seconds")
+"""What of the newest outcome is that of the whole run."""
 
 
 def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
@@ -240,12 +248,6 @@ def _inner_repositories(patch: Patch, change: ExportedChange) -> tuple[str, ...]
     files. Git adds one with a commit as a link, and one without a commit not at all."""
     links = (f.path for f in patch.files if f.new_mode == GITLINK and f.status == "added")
     return (*links, *(path.rstrip("/") for path in change.left_out if path.endswith("/")))
-
-
-def _with_totals(outcome: Outcome, newest: Outcome) -> Outcome:
-    """Return the outcome with the totals of the whole run, which `newest` has."""
-    totals = ("iterations", "tokens", "cost", "seconds")
-    return outcome.model_copy(update={name: getattr(newest, name) for name in totals})
 
 
 def _log_start(prepared: PreparedRun, kind: str, log: RunLog) -> RunStarted:
@@ -357,7 +359,7 @@ def _open_controller(
     )
     agent_model = find_agent_model(settings.agent, prepared.agents.agents)
     model = open_model(log.stream, agent=settings.agent, model=agent_model)
-    agent = open_agent(settings, model, available_tools)
+    agent = make_agent(settings.agent, model, settings.model_options.dialect, available_tools)
     controller_parts = ControllerParts(
         executor=parts.executor,
         condensers=open_condensers(settings, open_model, request.recording),

@@ -50,11 +50,12 @@ from resolver.runs.conversation.watch import require_open_request, require_stand
 from resolver.runs.execute import ExecutionRequest, execute
 from resolver.runs.output import StoredRequest
 from resolver.runs.prepare import (
+    clone,
+    configure,
     find_finished_work,
     find_pushed_work,
     load_task,
     open_run_log,
-    prepare_run,
 )
 from resolver.runs.quotas.admission import read_refs, reserve_quota
 from resolver.runs.reporting import (
@@ -155,7 +156,8 @@ def _stages(
     yield (values := replace(values, run_task=run_task, log=run_task.log))
     _update_progress(values, read=True)
     with temporary_directory() as folder:
-        prepared = prepare_run(accepted, run_task, settings, forge, folder)
+        cloned = clone(run_task, settings, folder / "clone.git", accepted.snapshot)
+        prepared = configure(accepted, run_task, cloned, forge, folder)
         yield (values := replace(values, prepared=prepared))
         _update_progress(values, base=prepared.workspace.base)
         if prepared.update != "agent":

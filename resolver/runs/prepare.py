@@ -174,18 +174,6 @@ class ClonedRepository:
     warnings: tuple[str, ...] = ()
 
 
-def prepare_run(
-    accepted: AcceptedRun,
-    run_task: RunTask,
-    settings: Settings,
-    forge: GitHubForge | None,
-    folder: Path,
-) -> PreparedRun:
-    """Clone the repository to the folder and return everything that the agent's work needs."""
-    cloned = clone(run_task, settings, folder / "clone.git", accepted.snapshot)
-    return configure(accepted, run_task, cloned, forge, folder)
-
-
 def clone(
     run_task: RunTask, settings: Settings, folder: Path, snapshot: RepositorySnapshot | None = None
 ) -> ClonedRepository:

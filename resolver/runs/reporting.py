@@ -31,7 +31,6 @@ from resolver.models.approval import PendingApproval
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import (
     CheckedCommand,
-    ExportedChange,
     Outcome,
     Patch,
     Publication,
@@ -352,7 +351,10 @@ def execution_warnings(
     if not is_answer and not executed.files_with_secrets:
         yield from _deceptive_text_warnings(prepared, executed.patch)
     if executed.change is not None and not is_answer:
-        yield from _excluded_file_warnings(executed.change)
+        if executed.change.left_out:
+            yield render("run/left_out.md.j2", paths=executed.change.left_out).strip()
+        if executed.change.generated:
+            yield render("run/generated_left_out.md.j2", paths=executed.change.generated).strip()
     delegates = (e.agent for e in log.state.events if isinstance(e, Delegate))
     yield from denied_models(prepared.agents, {settings.agent, *delegates})
     completions = [
@@ -377,14 +379,6 @@ def _deceptive_text_warnings(prepared: PreparedRun, patch: Patch) -> Iterator[st
     if len(places) > MAX_NAMED_PLACES:
         left_out = len(places) - MAX_NAMED_PLACES
         yield render("run/deceptive_text.md.j2", place=None, left_out=left_out).strip()
-
-
-def _excluded_file_warnings(change: ExportedChange) -> Iterator[str]:
-    """Yield the warnings about files of the working tree that are not part of the change."""
-    if change.left_out:
-        yield render("run/left_out.md.j2", paths=change.left_out).strip()
-    if change.generated:
-        yield render("run/generated_left_out.md.j2", paths=change.generated).strip()
 
 
 def print_result(result: RunResult, console: Console, resume_command: str | None = None) -> None:

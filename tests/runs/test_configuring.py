@@ -28,7 +28,6 @@ from tests.parts.github import GitHubServer
 from tests.parts.memory_forge import MemoryForge
 from tests.parts.runs import git, make_checkout
 from tests.runs.plain_values import PULL, prepared_run, run_log, run_request
-from tests.runs.test_slash_commands import trigger
 from tests.trace import sample
 
 NOTES = "---\ndescription: Writes notes.\nmodel: openai/small\n---\nWrite notes.\n"
@@ -39,14 +38,10 @@ def prepared(folder: Path, files: dict[str, str], **settings: str) -> PreparedRu
     checkout = make_checkout(folder / "calc", {"calc.py": "x = 1\n", **files})
     git(checkout, "branch", "develop")
     environment = {f"RESOLVER_{name.upper()}": value for name, value in settings.items()}
-    return configured(run_request(folder, **environment), checkout, folder)
-
-
-def configured(request: RunRequest, checkout: Path, folder: Path) -> PreparedRun:
+    request = run_request(folder, **environment)
     task = reports.task(request.trigger, source=str(checkout), base_branch="")
-    settings = request.load_settings({})
     run_task = RunTask(request, task)
-    cloned = clone(run_task, settings, folder / "clone.git")
+    cloned = clone(run_task, request.load_settings({}), folder / "clone.git")
     forge = MemoryForge(folder / "issue.md", "")
     return configure(AcceptedRun(), run_task, cloned, forge, folder)
 
@@ -264,7 +259,12 @@ def test_skills_of_the_owners_two_repositories_are_named_by_them_and_the_nearest
     settings = load_settings({}, {"GITHUB_SERVER_URL": github.server_url}, {})
     workspace = Workspace.clone(settings.clone_url("octo/calc"), tmp_path / "clone")
     library = read_skills(
-        workspace, settings, on("octo/calc"), None, tmp_path, (".agents", ".github")
+        workspace,
+        settings,
+        reports.trigger(repository="octo/calc"),
+        None,
+        tmp_path,
+        (".agents", ".github"),
     )
     found = {name: library.skill(name) for name in ("house", "sums", "adding")}
     assert {name: skill and (skill.body, skill.source) for name, skill in found.items()} == {
@@ -273,7 +273,3 @@ def test_skills_of_the_owners_two_repositories_are_named_by_them_and_the_nearest
         "adding": ("OWN-WORD", ".agents/skills/adding.md"),
     }
     assert library.always == []
-
-
-def on(repository: str) -> Trigger:
-    return trigger().model_copy(update={"repository": repository})

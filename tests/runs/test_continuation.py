@@ -1,6 +1,6 @@
 """Tests of continuing from the log of an earlier run, which a stranger may have written."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -52,11 +52,11 @@ OPENING = sample.started()
 SOURCE = OPENING.task.source
 
 
-def log(*events: Any) -> bytes:
+def lines_of(*events: Any) -> bytes:
     return b"".join(f"{dump_line(event)}\n".encode() for event in events)
 
 
-SOUND = log(*sample.numbered([OPENING, sample.reply("Look at it.")]))
+SOUND = lines_of(*sample.numbered([OPENING, sample.reply("Look at it.")]))
 
 
 def continued(folder: Path, content: bytes, **changes: object) -> object:
@@ -97,7 +97,7 @@ def test_a_decision_continues_the_log_of_a_run_that_waits_for_it(
     tmp_path: Path, command: Command, approved: bool
 ) -> None:
     waiting = AgentStateChanged(state=RunState.AWAITING_CONFIRMATION)
-    content = log(*sample.numbered([OPENING, waiting]))
+    content = lines_of(*sample.numbered([OPENING, waiting]))
     found = continued(tmp_path, content, command=command, instruction="123456 leave it alone")
     assert isinstance(found, Continuation) and found.message == ""
     trigger = OPENING.task.trigger
@@ -142,37 +142,25 @@ RUN = "run-2"
 MAX = RunLimits(max_iterations=1000)
 
 
-def unchanged(event: Event) -> Event:
-    return event
-
-
-@pytest.fixture
-def opened_log(tmp_path: Path) -> Iterator[RunLog]:
-    """A opened_log that `RUN` has just resumed."""
-    with RunLog(tmp_path / "events.jsonl", unchanged, lambda: sample.START) as opened:
-        opened.stream.add(sample.started())
-        yield opened
-
-
-def test_limits_that_a_person_gave_replace_those_of_the_log_once(opened_log: RunLog) -> None:
-    count = len(opened_log.state.events)
-    unchanged_limits = opened_log.state.limits
-    change_limits(opened_log, {"max_iterations": unchanged_limits.max_iterations})
-    assert len(opened_log.state.events) == count
+def test_limits_that_a_person_gave_replace_those_of_the_log_once(log: RunLog) -> None:
+    count = len(log.state.events)
+    unchanged_limits = log.state.limits
+    change_limits(log, {"max_iterations": unchanged_limits.max_iterations})
+    assert len(log.state.events) == count
     for _ in range(2):
-        change_limits(opened_log, {"max_iterations": 7})
-    assert len(opened_log.state.events) == count + 1
-    assert opened_log.state.limits == unchanged_limits.model_copy(update={"max_iterations": 7})
+        change_limits(log, {"max_iterations": 7})
+    assert len(log.state.events) == count + 1
+    assert log.state.limits == unchanged_limits.model_copy(update={"max_iterations": 7})
 
 
-def ended_in(opened_log: RunLog, state: RunState) -> RunLog:
-    opened_log.stream.add(AgentStateChanged(state=state))
-    opened_log.stream.add(Resumed(version="1", run=RUN))
-    return opened_log
+def ended_in(log: RunLog, state: RunState) -> RunLog:
+    log.stream.add(AgentStateChanged(state=state))
+    log.stream.add(Resumed(version="1", run=RUN))
+    return log
 
 
-def messages(opened_log: RunLog) -> list[str]:
-    events = opened_log.state.events
+def messages(log: RunLog) -> list[str]:
+    events = log.state.events
     return [e.content for e in events if isinstance(e, Message) and e.source is Source.USER]
 
 
@@ -180,26 +168,26 @@ def messages(opened_log: RunLog) -> list[str]:
     "state", [RunState.REJECTED, RunState.ERROR, RunState.LIMIT, RunState.FINISHED]
 )
 def test_an_ended_run_gets_the_persons_text_once_and_runs_again(
-    opened_log: RunLog, state: RunState
+    log: RunLog, state: RunState
 ) -> None:
-    ended_in(opened_log, state)
+    ended_in(log, state)
     continuation = Continuation(run="run-1", message="The one in calc.py", by="mona")
-    continue_run(opened_log, RUN, continuation, MAX)
-    [message] = messages(opened_log)
+    continue_run(log, RUN, continuation, MAX)
+    [message] = messages(log)
     assert "mona asked for it" in message and "\nThe one in calc.py\n" in message
-    assert opened_log.state.run_state is RunState.RUNNING
+    assert log.state.run_state is RunState.RUNNING
     # A process that was killed here is followed by another one.
-    continue_run(opened_log, RUN, continuation, MAX)
-    assert messages(opened_log) == [message]
+    continue_run(log, RUN, continuation, MAX)
+    assert messages(log) == [message]
 
 
-def test_the_extension_raises_the_limits_of_the_log_once(opened_log: RunLog) -> None:
-    ended_in(opened_log, RunState.LIMIT)
-    before = opened_log.state.limits.max_iterations
+def test_the_extension_raises_the_limits_of_the_log_once(log: RunLog) -> None:
+    ended_in(log, RunState.LIMIT)
+    before = log.state.limits.max_iterations
     continuation = Continuation(run="run-1", extension=Extension(iterations=5), by="mona")
     for _ in range(2):
-        continue_run(opened_log, RUN, continuation, MAX)
-    assert opened_log.state.limits.max_iterations == before + 5
+        continue_run(log, RUN, continuation, MAX)
+    assert log.state.limits.max_iterations == before + 5
 
 
 @pytest.mark.parametrize(
@@ -207,10 +195,10 @@ def test_the_extension_raises_the_limits_of_the_log_once(opened_log: RunLog) -> 
     [(RunState.ERROR, RunState.RUNNING), (RunState.FINISHED, RunState.FINISHED)],
 )
 def test_a_run_resumed_by_nobody_runs_again_unless_it_was_done(
-    opened_log: RunLog, state: RunState, then: RunState
+    log: RunLog, state: RunState, then: RunState
 ) -> None:
-    continue_run(ended_in(opened_log, state), RUN, None, MAX)
-    assert (opened_log.state.run_state, messages(opened_log)) == (then, [])
+    continue_run(ended_in(log, state), RUN, None, MAX)
+    assert (log.state.run_state, messages(log)) == (then, [])
 
 
 def decided(approved: bool, reason: str = "") -> Continuation:
@@ -241,22 +229,20 @@ APPROVAL = Approve(by="mona", at=sample.START, number="123456")
     ],
 )
 def test_a_later_decision_is_given_to_the_run_that_waits_for_it(
-    opened_log: RunLog, continuation: Continuation | None, expected: list[Request]
+    log: RunLog, continuation: Continuation | None, expected: list[Request]
 ) -> None:
     control = Control()
-    apply_approvals(
-        ended_in(opened_log, RunState.AWAITING_CONFIRMATION), RUN, continuation, control
-    )
+    apply_approvals(ended_in(log, RunState.AWAITING_CONFIRMATION), RUN, continuation, control)
     assert list(iter(control.take, None)) == expected
 
 
-def test_a_decision_is_given_once_and_only_to_a_run_that_waits(opened_log: RunLog) -> None:
+def test_a_decision_is_given_once_and_only_to_a_run_that_waits(log: RunLog) -> None:
     """A process that was killed after the answer was logged is followed by another one."""
     control = Control()
-    apply_approvals(opened_log, RUN, decided(True), control)
-    ended_in(opened_log, RunState.AWAITING_CONFIRMATION)
-    opened_log.stream.add(ConfirmationAnswered(action=1, approved=True, by="mona"))
-    apply_approvals(opened_log, RUN, decided(True), control)
+    apply_approvals(log, RUN, decided(True), control)
+    ended_in(log, RunState.AWAITING_CONFIRMATION)
+    log.stream.add(ConfirmationAnswered(action=1, approved=True, by="mona"))
+    apply_approvals(log, RUN, decided(True), control)
     assert control.is_empty
 
 

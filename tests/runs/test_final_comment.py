@@ -21,14 +21,13 @@ from resolver.runs.conversation.comments import (
 )
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.stages import ExecutedRun, PublishedRun, RunRequest, StageValues
+from resolver.runs.stages import ExecutedRun, PublishedRun, StageValues
 from resolver.runs.wiring.sandbox import ForgeTokens
 from resolver.storage.earlier_runs import OUTCOME
 from tests.github import reports
 from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import (
     PULL,
-    executed_values,
     published_values,
     run_log,
     run_request,
@@ -46,11 +45,6 @@ class RefusingForge(MemoryForge):
         error = ForgeError("the comment was refused", "try again")
         error.cause = self.refusal
         raise error
-
-
-@pytest.fixture
-def values(tmp_path: Path) -> StageValues:
-    return executed_values(run_request(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -172,15 +166,10 @@ def test_a_run_whose_commit_was_pushed_is_only_reported(tmp_path: Path) -> None:
     assert report.publication.repeated and report.publication.commit == "d" * 40
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> RunRequest:
-    """A run on an issue that does not exist, which ends before it asks a model."""
-    return replace(run_request(tmp_path, LLM_MODEL="gpt-4o"), publish=False)
-
-
-def test_a_refused_run_loads_nothing(job: RunRequest, tmp_path: Path) -> None:
+def test_a_refused_run_loads_nothing(tmp_path: Path) -> None:
     loaded: list[Settings] = []
-    result = run_pipeline(job, MemoryForge(tmp_path / "issue.md", level="read"), loaded.append)
+    request = replace(run_request(tmp_path, LLM_MODEL="gpt-4o"), publish=False)
+    result = run_pipeline(request, MemoryForge(tmp_path / "issue.md", level="read"), loaded.append)
     assert result.exit_code == 5
     assert loaded == []
 

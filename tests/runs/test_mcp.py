@@ -6,7 +6,6 @@ Whole runs, because servers of both sides have to live as long as the run, in ea
 
 import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,6 @@ from resolver.runs.wiring.agents import open_mcp
 from tests.mcp.conftest import SCRIPT
 from tests.parts.model_endpoint import ModelEndpoint, tool_call
 from tests.parts.runs import CommandLine, Ended, bash, finish, make_checkout
-from tests.runs.plain_values import run_log
 from tests.trace import sample
 
 pytestmark = pytest.mark.xdist_group("mcp")  # they count the servers that run
@@ -105,13 +103,6 @@ class SandboxWithoutPrograms:
 
     def start_program(self, command: str, *_: object, **__: object) -> Any:
         raise SandboxError(f"{command} can't be started", "install it")
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[RunLog]:
-    with run_log(tmp_path / "events.jsonl") as opened:
-        opened.stream.add(sample.started())
-        yield opened
 
 
 def session(

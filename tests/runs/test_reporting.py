@@ -1,6 +1,5 @@
 """What the report of a run says, from plain values of the stages."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
@@ -45,18 +44,12 @@ from resolver.runs.stages import (
 from tests.github import reports
 from tests.runs.plain_values import (
     PULL,
-    executed_values,
     prepared_run,
     published_values,
     run_log,
     run_request,
 )
 from tests.trace import sample
-
-
-@pytest.fixture
-def values(tmp_path: Path) -> StageValues:
-    return executed_values(run_request(tmp_path))
 
 
 @pytest.fixture
@@ -174,8 +167,7 @@ def test_an_answer_that_came_with_a_change_is_published_with_it(values: StageVal
     assert not is_answer_run(replace(values, executed=ExecutedRun(outcome, reports.patch())))
 
 
-def test_the_model_is_named_without_the_folder_of_its_file(tmp_path: Path) -> None:
-    values = executed_values(run_request(tmp_path))
+def test_the_model_is_named_without_the_folder_of_its_file(values: StageValues) -> None:
     for kind in ("scripted", "replay"):
         settings = load_settings({}, {"LLM_MODEL": f"{kind}:/home/mona/replies.yml"})
         named = outcome_file_of(replace(values, settings=settings), values.publication, None, 0)
@@ -186,9 +178,8 @@ UNCHANGED = Patch(base="a" * 40, tree="b" * 40)
 
 
 @pytest.fixture
-def prepared_values(tmp_path: Path) -> StageValues:
-    prepared_values = executed_values(run_request(tmp_path))
-    return replace(prepared_values, prepared=prepared_run(prepared_values.request))
+def prepared_values(values: StageValues) -> StageValues:
+    return replace(values, prepared=prepared_run(values.request))
 
 
 @pytest.mark.parametrize(
@@ -262,16 +253,6 @@ def run_with(left: float, folder: Path) -> PreparedRun:
     return prepared_run(request, settings=settings, max_cost=float("inf"))
 
 
-@pytest.fixture
-def resumed_log(tmp_path: Path) -> Iterator[RunLog]:
-    """A resumed_log that has cost 0.3 US dollars, and that `run-1` has just resumed."""
-    with run_log(tmp_path / "events.jsonl") as opened:
-        opened.stream.add(sample.started())
-        opened.stream.add(sample.reply("Look at it.", cost=0.3))
-        opened.stream.add(Resumed(version="1", run="run-1"))
-        yield opened
-
-
 @pytest.mark.parametrize(("left", "quota_left"), [(0.35, 1.0), (1.0, 0.35)])
 def test_the_budget_is_cut_to_the_least_that_is_left_and_the_run_says_so(
     tmp_path: Path, left: float, quota_left: float
@@ -284,11 +265,11 @@ def test_the_budget_is_cut_to_the_least_that_is_left_and_the_run_says_so(
     assert "The budget of this run was reduced to $0.35" in warning
 
 
-def test_what_is_left_comes_on_top_of_what_the_log_has_cost(
-    tmp_path: Path, resumed_log: RunLog
-) -> None:
-    cut = _within_budget(run_with(0.25, tmp_path), AcceptedRun(), resumed_log)
+def test_what_is_left_comes_on_top_of_what_the_log_has_cost(tmp_path: Path, log: RunLog) -> None:
+    log.stream.add(sample.reply("Look at it.", cost=0.3))
+    log.stream.add(Resumed(version="1", run="run-1"))
+    cut = _within_budget(run_with(0.25, tmp_path), AcceptedRun(), log)
     assert cut.max_cost == pytest.approx(0.55)
     assert max_extended_limits(cut).max_budget == pytest.approx(0.55), "no comment grants more"
-    change_limits(resumed_log, _limit_overrides(cut, resumed_log))
-    assert resumed_log.state.limits.max_budget == pytest.approx(0.55)
+    change_limits(log, _limit_overrides(cut, log))
+    assert log.state.limits.max_budget == pytest.approx(0.55)

@@ -10,6 +10,7 @@ import pytest
 from resolver.config.settings import Settings
 from resolver.events.actions import Finish, ReviewComment
 from resolver.events.observations import AgentStateChanged
+from resolver.events.run_log import RunLog
 from resolver.git.workspace import Workspace
 from resolver.github.comments.report import Report
 from resolver.models.pull_request import (
@@ -70,27 +71,20 @@ class ReviewForge(MemoryForge):
         return AnsweredThreads(url="https://github.com/octo/demo/pull/7#discussion_r1")
 
 
-def posted_replies(folder: Path, *, publish: bool, asked: int) -> list[int]:
-    """Return the number of replies of each posting."""
-    request = replace(run_request(folder), publish=publish)
-    task = reports.task(request.trigger, asked=THREADS[:asked])
-    workspace = Workspace(folder / "clone.git", "source", "a" * 40, "pull/12")
-    prepared = prepared_run(request, workspace, task=task)
-    values = replace(published_values(executed_values(request)), prepared=prepared)
-    forge = ReviewForge(folder)
-    with run_log(folder / "events.jsonl") as log:
-        log.stream.add(Finish(message="Done"))
-        _answer_threads(values, prepared, log, forge)
-    return forge.replies
-
-
 @pytest.mark.parametrize(
     ("publish", "asked", "posted"), [(True, 1, [1]), (False, 1, []), (True, 0, [])]
 )
 def test_without_publishing_or_threads_nobody_gets_a_reply(
-    tmp_path: Path, publish: bool, asked: int, posted: list[int]
+    values: StageValues, log: RunLog, tmp_path: Path, publish: bool, asked: int, posted: list[int]
 ) -> None:
-    assert posted_replies(tmp_path, publish=publish, asked=asked) == posted
+    request = replace(values.request, publish=publish)
+    task = reports.task(request.trigger, asked=THREADS[:asked])
+    workspace = Workspace(tmp_path / "clone.git", "source", "a" * 40, "pull/12")
+    prepared = prepared_run(request, workspace, task=task)
+    forge = ReviewForge(tmp_path)
+    log.stream.add(Finish(message="Done"))
+    _answer_threads(replace(published_values(values), prepared=prepared), prepared, log, forge)
+    assert forge.replies == posted
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Each service and each agent asks the model that the settings name for it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,6 @@ from resolver.runs.wiring.models import ModelOpener, check_run_model, service_co
 from resolver.security.redaction import Redactor
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
 from tests.runs.plain_values import prepared_run, run_log, run_request
-from tests.trace import sample
 
 HELLO: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
 KEY = "sk-main-0123456789abcdef"
@@ -172,13 +170,6 @@ def test_recorded_failures_of_a_model_happen_again_at_their_place() -> None:
 
 UNKNOWN = error(404, "no such model")
 REFUSED = error(401, "bad key")
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[RunLog]:
-    with run_log(tmp_path / "events.jsonl") as opened:
-        opened.stream.add(sample.started())
-        yield opened
 
 
 def endpoint_settings(endpoint: ModelEndpoint, **more: str) -> Settings:

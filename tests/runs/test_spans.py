@@ -18,19 +18,17 @@ from resolver.events.base import EventBase, Source
 from resolver.events.lifecycle import (
     CheckExecuted,
     ModelReplied,
-    RunStarted,
     StageCompleted,
 )
 from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
-from resolver.models.run import Completion, RunLimits, Tokens
+from resolver.models.run import Completion, Tokens
 from resolver.models.verification import CheckExecution
 from resolver.runs import spans
 from resolver.runs.common import environment_secrets
 from resolver.runs.conversation.comments import Conclusion, conclude
 from resolver.runs.spans import SpanWriter, export_spans, with_trace
 from resolver.security.redaction import Redactor
-from tests.github import reports
 from tests.parts.collector import Collector
 from tests.parts.model_endpoint import ModelEndpoint
 from tests.parts.runs import CommandLine, bash, make_checkout
@@ -45,19 +43,6 @@ COMPLETION = Completion(
     cost=0.25,
     latency=2.0,
 )
-
-
-def opening() -> RunStarted:
-    return RunStarted(
-        run="run-1",
-        version="1",
-        task=reports.task(reports.trigger()),
-        base="c" * 40,
-        agent="CodeActAgent",
-        model="anthropic/claude-sonnet-4-5",
-        runtime="docker",
-        limits=RunLimits(),
-    )
 
 
 class Traced:

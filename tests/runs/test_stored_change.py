@@ -1,6 +1,5 @@
 """Tests of executing a run whose change an earlier attempt has stored: no sandbox starts."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,14 +11,7 @@ from resolver.models.run import ExportedChange, RunState
 from resolver.runs.execute import ExecutionRequest, execute
 from tests.git.scenario import make_repository, open_scenario
 from tests.git.test_bundle import Forge
-from tests.runs.plain_values import prepared_run, run_log, run_request
-from tests.trace import sample
-
-
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[RunLog]:
-    with run_log(tmp_path / "events.jsonl") as opened:
-        yield opened
+from tests.runs.plain_values import prepared_run, run_request
 
 
 @pytest.fixture
@@ -33,7 +25,6 @@ def stored(log: RunLog, tmp_path: Path) -> ExecutionRequest:
     request.output.keep_change(
         ExportedChange(commit=commit, tree=tree, bundle=forge.bundle(commit))
     )
-    log.stream.add(sample.started())
     log.stream.add(AgentStateChanged(state=RunState.FINISHED))
     return ExecutionRequest(prepared_run(request, scenario.workspace), log, tmp_path)
 

@@ -35,7 +35,7 @@ from resolver.events.run_log import RunLog
 from resolver.events.stream import EventStream
 from resolver.git.workspace import Workspace
 from resolver.github.events.commands import COMMAND_NAMES
-from resolver.llm.base import Model, ModelConfig
+from resolver.llm.base import ModelConfig
 from resolver.llm.library import context_window
 from resolver.mcp import servers as mcp_servers
 from resolver.mcp.host_process import HostProcess
@@ -171,11 +171,6 @@ def _normalize(name: str) -> str:
     return name.casefold().replace("_", "-")
 
 
-def open_agent(settings: Settings, model: Model, available_tools: AvailableTools) -> Agent:
-    """Return the agent that the settings name."""
-    return make_agent(settings.agent, model, settings.model_options.dialect, available_tools)
-
-
 def open_delegates(
     settings: Settings, open_model: ModelOpener, available_tools: AvailableTools
 ) -> Delegates:
@@ -309,8 +304,11 @@ def open_mcp(
                 )
                 for program in chosen.inside
             ),
-            *([_browser_endpoint(runtime)] if runtime.has_browser else []),
         )
+        if runtime.has_browser:
+            allows = BROWSER_TOOLS.__contains__
+            browser = Endpoint(BROWSER, runtime.start_browser, allows, BROWSER_SECONDS)
+            endpoints = (*endpoints, browser)
     if not endpoints and not logged_tools:
         yield McpSession((), {}, lambda: None, warnings)
         return
@@ -336,11 +334,6 @@ def _host_endpoint(chosen: ChosenServer[McpServer], environment: Mapping[str, st
         variables = {**server.variables, **secret}
         transport = partial(HostProcess, server.command, server.args, variables, environment)
     return Endpoint(chosen.name, transport, chosen.allows, server.timeout)
-
-
-def _browser_endpoint(runtime: Runtime) -> Endpoint:
-    allows = BROWSER_TOOLS.__contains__
-    return Endpoint(BROWSER, runtime.start_browser, allows, BROWSER_SECONDS)
 
 
 class _ResultStore:
