@@ -27,6 +27,7 @@ from resolver.git.tree import read_changes
 from resolver.github.comments.comment_text import verification_values
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.comments.templates import render_comment
+from resolver.memory.skills.library import is_shown_to_agents
 from resolver.models.approval import PendingApproval
 from resolver.models.known_failures import OUTAGES
 from resolver.models.run import (
@@ -43,9 +44,6 @@ from resolver.publishing import commit_builder
 from resolver.runs.outcome_file import EarlierPublication, OutcomeFile, RecordedDifference
 from resolver.runs.stages import ExecutedRun, PreparedRun, RunRequest, RunResult, StageValues
 from resolver.runs.wiring.agents import denied_models
-from resolver.runs.wiring.knowledge import (
-    render_instruction_changes,
-)
 from resolver.runs.wiring.models import model_name, recording_of
 from resolver.storage.earlier_runs import MAX_CHANGE_BYTES
 from resolver.trace import markdown
@@ -347,7 +345,9 @@ def execution_warnings(
     """
     settings = prepared.settings
     if not is_answer:
-        yield from filter(None, [render_instruction_changes(executed.patch)])
+        paths = [change.path for change in executed.patch.files if is_shown_to_agents(change.path)]
+        if paths:
+            yield render("run/instructions_changed.md.j2", paths=paths).strip()
     if not is_answer and not executed.files_with_secrets:
         yield from _deceptive_text_warnings(prepared, executed.patch)
     if executed.change is not None and not is_answer:

@@ -106,12 +106,6 @@ def authorize_steering(
     authorize(trigger, reader, access_policy)
 
 
-def send_control_requests(control: Control, trigger: Trigger) -> None:
-    """Queue the requests of the comment for the run, without waiting for it."""
-    for request in control_requests(trigger):
-        control.send(request)
-
-
 def control_requests(trigger: Trigger) -> list[Request]:
     """Return the requests that a comment in the conversation of an active run stands for."""
     by = trigger.actor.login
@@ -254,10 +248,9 @@ class CommentWatch:
         logger.info("%s says %s", trigger.actor.login, trigger.command.value)
         if trigger.command is Command.STOP:
             forge.confirm(trigger)  # first, because the stop may end this process
-            send_control_requests(self.control, trigger)
-            return False
-        send_control_requests(self.control, trigger)
-        return True
+        for request in control_requests(trigger):
+            self.control.send(request)
+        return trigger.command is not Command.STOP
 
 
 @contextmanager
