@@ -173,16 +173,14 @@ def resolved_paths(
     """
     merged = merge(git, pull.head, pull.base)
     unresolved = find_unresolved_paths(git, merged, patch.tree, pull.head, pull.base)
+    what = None
     if unresolved:
-        raise PolicyViolation(
-            f"unresolved conflicts are left in {', '.join(quote(p) for p in unresolved[:10])}",
-            "resolve them manually, or comment how they should be resolved",
-        )
-    if not outcome.task_completed:
-        raise PolicyViolation(
-            "the agent says that not all conflicts are resolved, so the merge was not published",
-            "resolve them manually, or comment how they should be resolved",
-        )
+        what = f"unresolved conflicts are left in {', '.join(quote(p) for p in unresolved[:10])}"
+    elif not outcome.task_completed:
+        what = "the agent says that not all conflicts are resolved, so the merge was not published"
+    if what:
+        step = "resolve them manually, or comment how they should be resolved"
+        raise PolicyViolation(what, step)
     return find_paths_as_theirs(git, merged, patch.tree, pull.base)
 
 

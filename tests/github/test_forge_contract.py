@@ -85,9 +85,7 @@ def test_there_is_one_final_comment_for_each_request(place: Place) -> None:
     assert found is not None and found.comment_url == url and found.pull_request is None
 
 
-def test_a_review_is_published_once(
-    github: GitHubServer, place: Place, request: pytest.FixtureRequest
-) -> None:
+def test_a_review_is_published_once(github: GitHubServer, place: Place) -> None:
     pull = github.create_pull(NAME, BRANCH, "Fix it", "")
     trigger = reports.trigger(
         number=pull.number, is_pull_request=True, comment_id=None, kind=TriggerKind.ISSUE_COMMENT

@@ -132,22 +132,13 @@ def test_the_result_replaces_the_progress_after_an_outage(scenario: Scenario) ->
     assert "nothing to change" in comment.body and time.waits
 
 
-def test_a_write_is_abandoned_at_its_limit_and_reported(scenario: Scenario) -> None:
+@pytest.mark.parametrize(("status", "is_retried"), [(502, True), (422, False)])
+def test_a_write_is_retried_to_its_limit_unless_github_refuses_it(
+    scenario: Scenario, status: int, is_retried: bool
+) -> None:
     time = PassingTime()
-    scenario.github.fail_next("POST", r"/pulls$", 502, times=99)
+    scenario.github.fail_next("POST", r"/pulls$", status, times=99)
     forge = forge_for(scenario.github, retries=time.retries(100.0))
-    with pytest.raises(ForgeError, match=r"open a pull request.*502"):
+    with pytest.raises(ForgeError, match=rf"open a pull request.*{status}"):
         forge.open_pull_request(report_on(scenario.issue), BRANCH)
-    assert time.now <= 100
-    requests = [request for request in scenario.github.requests if request.path.endswith("/pulls")]
-    assert sum(request.method == "POST" for request in requests) > 5
-
-
-def test_a_refused_write_is_not_retried(scenario: Scenario) -> None:
-    time = PassingTime()
-    scenario.github.fail_next("POST", r"/pulls$", 422, times=99)
-    with pytest.raises(ForgeError, match="422"):
-        forge_for(scenario.github, retries=time.retries()).open_pull_request(
-            report_on(scenario.issue), BRANCH
-        )
-    assert time.waits == []
+    assert time.now <= 100 and (len(time.waits) > 4) is is_retried

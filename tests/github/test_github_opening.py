@@ -21,14 +21,12 @@ def issue(github: GitHubServer) -> Issue:
     github.create_repository(NAME, files={"README.md": "hello"})
     issue = github.create_issue(NAME, "It breaks", "Please help", author="mallory")
     github.commit(NAME, BRANCH, {"a.py": "fixed"})
-    for login in ("alice", "ann", "owner"):
-        github.grant(login, NAME, "write")
-    github.world.teams["octo/core"] = {"ann": "active"}
+    github.grant("alice", NAME, "write")
     return issue
 
 
-def opened(github: GitHubServer, report: Report, token: str = "") -> tuple[PullRequest, Issue]:
-    pull = forge_for(github, token).open_pull_request(report, BRANCH)
+def opened(github: GitHubServer, report: Report) -> tuple[PullRequest, Issue]:
+    pull = forge_for(github).open_pull_request(report, BRANCH)
     [found] = pulls(github)
     return pull, found
 
@@ -38,29 +36,22 @@ def requested_reviewers(pull: Issue) -> tuple[set[str], set[str]]:
     return {reviewer.login for reviewer in pull.pull.reviewers}, set(pull.pull.teams)
 
 
-def wished(issue: Issue, *paths: str, **changes: Any) -> Report:
-    return report_on(issue, patch=reports.patch(*paths or ("a.py",)), **changes)
-
-
-def test_the_requester_is_asked_to_review(github: GitHubServer, issue: Issue) -> None:
-    pull, found = opened(github, wished(issue))
-    assert requested_reviewers(found) == ({"alice"}, set())
-    assert pull.notes == ()
-
-
-def test_a_bot_that_requested_the_work_is_not_asked_to_review(
-    github: GitHubServer, issue: Issue
+@pytest.mark.parametrize(
+    ("actor", "asked"),
+    [
+        (reports.Actor(login="alice"), {"alice"}),
+        (reports.Actor(login="ci-bot", is_bot=True), set()),
+        (reports.Actor(login="other[bot]"), set()),
+        (reports.Actor(login=""), set()),
+        (reports.Actor(login=BOT.upper()), set()),
+    ],
+)
+def test_a_person_that_requested_the_work_is_asked_to_review(
+    github: GitHubServer, issue: Issue, actor: reports.Actor, asked: set[str]
 ) -> None:
-    for actor in (
-        reports.Actor(login="ci-bot", is_bot=True),
-        reports.Actor(login="other[bot]"),
-        reports.Actor(login=""),
-        reports.Actor(login=BOT.upper()),
-    ):
-        trigger = reports.trigger(number=issue.number, comment_id=None)
-        trigger = trigger.model_copy(update={"actor": actor})
-        pull, found = opened(github, wished(issue, trigger=trigger))
-        assert requested_reviewers(found) == (set(), set()) and pull.notes == ()
+    trigger = reports.trigger(number=issue.number, comment_id=None, actor=actor)
+    pull, found = opened(github, report_on(issue, trigger=trigger))
+    assert requested_reviewers(found) == (asked, set()) and pull.notes == ()
 
 
 def later(issue: Issue, message: str, **changes: Any) -> Report:
@@ -103,6 +94,6 @@ def test_a_pull_request_of_somebody_else_is_not_changed(github: GitHubServer, is
     marker = run_marker("another", Ending.PULL_REQUEST, issue.number, "r")
     body = f"{marker}\n\ntheir words"
     persons_pull = github.create_pull(NAME, BRANCH, "Theirs", body, author="alice")
-    pull, _ = opened(github, wished(issue))
+    pull, _ = opened(github, report_on(issue))
     assert (pull.number, pull.title, pull.body) == (persons_pull.number, "Theirs", body)
     assert requested_reviewers(persons_pull) == (set(), set())

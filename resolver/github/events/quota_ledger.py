@@ -70,7 +70,6 @@ class LedgerRun(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    kind: Literal["run"] = "run"
     key: Key
     run: RunId
     thread: Number

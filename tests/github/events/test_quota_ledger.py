@@ -53,7 +53,7 @@ def test_of_two_runs_with_one_key_the_later_line_is_used() -> None:
         b"[" * 1000 + b"\n",
         line(cost=-1),
         line(reserved="NaN"),
-        b'{"kind":"run","cost":NaN}\n',
+        b'{"cost":NaN}\n',
         line(key="short"),
         line(run="../../etc/passwd"),
         line(user="a](https://evil.example)"),
