@@ -144,7 +144,7 @@ def _subject(site: Site, given: Issue) -> Document:
         "state": given.state,
         "locked": given.locked,
         "assignees": given.assignees,
-        "milestone": given.milestone,
+        "milestone": None,
         "closed_at": given.closed_at,
     }
 

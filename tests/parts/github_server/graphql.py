@@ -319,7 +319,7 @@ class _Root:
 
         def numbered(given: Fields) -> Fields:
             found = repository.issues.get(given["number"])
-            if found is None or found.deleted:
+            if found is None:
                 raise TypedError(f"Could not resolve to an issue with number {given['number']}.")
             return self._issue(found)
 

@@ -200,7 +200,7 @@ def create_git_commit(call: Call) -> Document:
         _require(repository, parent, "commit")
     now = int(call.world.now().timestamp())
     email = f"{account.id}+{account.login}@users.noreply.github.com"
-    author = sent.get("author") or {"name": account.name or account.login, "email": email}
+    author = sent.get("author") or {"name": account.login, "email": email}
     signs = call.token.is_installation and not (sent.get("author") or sent.get("committer"))
     committer = {"name": "GitHub", "email": "noreply@github.com"} if signs else author
     lines = [

@@ -115,15 +115,11 @@ class Call:
         found = self.repository.issues.get(self.number(name))
         if found is None or (name == "pull_number" and found.pull is None):
             raise not_found()
-        if found.deleted:
-            raise ApiError(410, "This issue was deleted")
         return found
 
     @property
     def comment(self) -> Comment:
         found: Comment = self.pick(self.repository.texts("comments"), "comment_id")
-        if found.issue.deleted:
-            raise not_found()
         return found
 
     @property

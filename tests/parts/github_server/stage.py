@@ -80,12 +80,10 @@ class Stage:
 
     # People and rights
 
-    def add_user(
-        self, login: str, type: str = "User", name: str | None = None, email: str | None = None
-    ) -> Account:
+    def add_user(self, login: str, type: str = "User") -> Account:
         """type: "User", "Bot" or "Organization"."""
         account = self.world.account(login, type)
-        account.type, account.name, account.email = type, name, email
+        account.type = type
         return account
 
     def grant(
@@ -367,11 +365,10 @@ class Stage:
         author: str | Account,
         state: str = "COMMENTED",
         comments: Iterable[tuple[str, int, str]] = (),
-        replies: Iterable[tuple[ReviewComment, str]] = (),
         commit: str | None = None,
     ) -> Review:
-        """A review with comments on lines (path, line, words) and replies in conversations: all
-        public at once, as it is when somebody presses "Submit review". PENDING is a draft."""
+        """A review with comments on lines (path, line, words): all public at once, as it is when
+        somebody presses "Submit review". PENDING is a draft."""
         with self.world.lock:
             by = self.person(author, pull.author)
             at = (pull.repository, pull.number)
@@ -381,10 +378,6 @@ class Stage:
             review.comments += [
                 self.add_review_comment(pull, path, line, words, by)
                 for path, line, words in comments
-            ]
-            review.comments += [
-                self.add_review_comment(pull, to.path, to.line, words, by, to.side, to)
-                for to, words in replies
             ]
             for made in review.comments:
                 made.review_id = review.id

@@ -27,8 +27,6 @@ class Account:
     id: int
     login: str
     type: str
-    name: str | None = None
-    email: str | None = None
 
 
 @dataclass
@@ -167,16 +165,12 @@ class IssueEvent:
 
 @dataclass(kw_only=True)
 class Issue(Text):
-    """An issue, or a pull request when `pull` is there. Numbers are shared, as on GitHub.
-
-    milestone: a document, as GitHub has it.
-    """
+    """An issue, or a pull request when `pull` is there. Numbers are shared, as on GitHub."""
 
     title: str
     state: str = "open"
     closed_at: datetime | None = None
     locked: bool = False
-    deleted: bool = False
     labels: list[str] = field(default_factory=list)
     assignees: list[Account] = field(default_factory=list)
     comments: list[Comment] = field(default_factory=list)
@@ -184,7 +178,6 @@ class Issue(Text):
     reviews: list[Review] = field(default_factory=list)
     last_edited_at: datetime | None = None
     events: list[IssueEvent] = field(default_factory=list)
-    milestone: Document | None = None
     pull: Pull | None = None
 
     @property
