@@ -6,5 +6,5 @@ export DEBIAN_FRONTEND=noninteractive
 apt-get update -qq
 apt-get install -y -qq --no-install-recommends \
     ca-certificates git make openssl python3 python3-venv \
-    docker.io iptables mmdebstrap busybox-static chromium util-linux postgresql jq sqlite3 \
+    docker.io iptables mmdebstrap busybox-static chromium util-linux postgresql \
     "$@" >/dev/null

@@ -18,14 +18,11 @@ import sys
 UNLIKE = ("PYTHON", "SSL_", "REQUESTS_CA", "CURL_CA", "LITELLM_", "MALLOC_")
 """Beginnings of variables that are read before `main` is called."""
 
-LIKE = ("SSL_CERT_FILE", "SSL_CERT_DIR")
-"""Variables among them that are only read when a client is made. So are those of proxies."""
-
 
 def main() -> None:
     folder, resolver, owner, *arguments = sys.argv[1:]
     variables = [name.upper() for name in os.environ]
-    plain = not any(name.startswith(UNLIKE) and name not in LIKE for name in variables)
+    plain = not any(name.startswith(UNLIKE) for name in variables)
     if os.getpid() == os.getsid(0) or not plain:
         if arguments[:1] == ["-m"]:
             resolver = os.path.join(os.path.dirname(resolver), "python")
