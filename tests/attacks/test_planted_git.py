@@ -4,7 +4,7 @@ publishes its bytes as they are."""
 import subprocess
 from pathlib import Path
 
-from tests.attacks.stage import Stage, everywhere
+from tests.attacks.stage import Stage
 from tests.parts.runs import bash, finish, git
 
 HOOKS = (
@@ -72,7 +72,6 @@ ls .git/hooks | wc -l
 """
 
 
-@everywhere
 def test_planted_hooks_settings_and_attributes_run_nothing_on_the_host(stage: Stage) -> None:
     """The agent plants hooks, git settings, filters and attributes: none runs on the host, and
     the bytes are published as they are."""
@@ -151,7 +150,6 @@ echo looked
 """
 
 
-@everywhere
 def test_nothing_of_the_host_can_be_written(stage: Stage) -> None:
     """The agent writes to the host's clone, program, prompts and kernel settings: nothing can
     be written."""
@@ -162,10 +160,6 @@ def test_nothing_of_the_host_can_be_written(stage: Stage) -> None:
         .replace("PACKAGE", str(package / "resolver/errors.py"))
         .replace("TEMPORARY", str(stage.temporary))
     )
-    if stage.line.environment["RESOLVER_RUNTIME"] == "docker":
-        # There these folders are the container's own.
-        command = command.replace("for folder in / /root", "for folder in").replace(" /etc ", " ")
-        command = command.replace("/usr/local/bin", "").replace("/etc/passwd /root/.bashrc", "")
     done = stage.run(bash(command), bash("sed -i 's/a - b/a + b/' calc.py"), finish())
     assert done.exit_code == 0, done.stderr
     output = next(e.content for e in done.events if e.kind == "cmd_output")

@@ -64,15 +64,6 @@ def run(sandbox: Runtime, command: str, timeout: float | None = None) -> CmdOutp
 
 
 @one_sandbox
-def test_a_command_that_takes_too_long_gets_a_result(sandbox: Runtime) -> None:
-    found = run(sandbox, "printf '    indented code\\n'; sleep 30", timeout=0.5)
-    assert found.timed_out
-    assert found.content.startswith("    indented code\n["), "the notice changed the output"
-    assert run(sandbox, "echo alive").content.splitlines()[-1].strip("[]")
-    assert run(sandbox, "echo alive").content.strip() == "alive"
-
-
-@one_sandbox
 def test_files_can_be_written_edited_reverted_and_read(sandbox: Runtime) -> None:
     path = f"{sandbox.root}/note.txt"
     made = sandbox.execute(FileWrite(path=path, content="one\ntwo\n"))
@@ -176,25 +167,6 @@ def test_closing_during_a_command_ends_it(sandbox_kind: str, new_machine: NewMac
         with pytest.raises(SandboxError):
             run(sandbox, sleep)
     sandbox.close()
-
-
-@one_sandbox
-def test_a_command_gets_its_input(sandbox: Runtime) -> None:
-    asking = run(sandbox, "read -r name; echo hello $name", timeout=0.5)
-    assert asking.exit_code is None
-    answered = sandbox.execute(CmdRun(command="ada", is_input=True))
-    assert isinstance(answered, CmdOutput)
-    assert (answered.content.split()[-2:], answered.exit_code) == (["hello", "ada"], 0)
-
-
-@one_sandbox
-def test_an_interrupt_ends_the_command_and_keeps_the_shell(sandbox: Runtime) -> None:
-    run(sandbox, "cd /; NAME=kept")
-    sleep = f"sleep 60.5{os.getpid()}"
-    interrupting = act_on_start(sleep, sandbox.interrupt)
-    assert run(sandbox, sleep).exit_code == 130
-    interrupting.join()
-    assert run(sandbox, "echo $NAME; pwd").content.split() == ["kept", "/"]
 
 
 @every_machine

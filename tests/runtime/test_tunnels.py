@@ -250,19 +250,14 @@ def frame(method: str, **params: object) -> bytes:
 
 
 OPEN = frame("tunnel_open", tunnel=1, host=NAME, port=1)
+# What a single frame may hold: tests/sandbox/test_wire.py.
 HOSTILE = {
     "an unknown tunnel": frame("tunnel_data", tunnel=5, data="eA=="),
     "end of an unknown tunnel": frame("tunnel_end", tunnel=5),
     "close of an unknown tunnel": frame("tunnel_close", tunnel=5, status=200, reason=""),
     "the same number twice": OPEN + OPEN,
     "a smaller number": frame("tunnel_open", tunnel=9, host="x", port=1) + OPEN,
-    "a number that is none": frame("tunnel_open", tunnel="1", host="x", port=1),
-    "a negative number": frame("tunnel_open", tunnel=-1, host="x", port=1),
     "a huge number": frame("tunnel_open", tunnel=10**30, host="x", port=1),
-    "a truth as number": frame("tunnel_open", tunnel=True, host="x", port=1),
-    "a port out of range": frame("tunnel_open", tunnel=1, host="x", port=65536),
-    "a host that is none": frame("tunnel_open", tunnel=1, host=["x"], port=1),
-    "a long host": frame("tunnel_open", tunnel=1, host="x" * 5000, port=1),
     "no parameters": frame("tunnel_open"),
     "a list of parameters": b'{"jsonrpc":"2.0","method":"tunnel_open","params":[1]}\n',
     "the host's own word": frame("tunnel_opened", tunnel=1),
@@ -270,9 +265,6 @@ HOSTILE = {
     "no base64": OPEN + frame("tunnel_data", tunnel=1, data="!!!!"),
     "torn base64": OPEN + frame("tunnel_data", tunnel=1, data="eA"),
     "base64 with line ends": OPEN + frame("tunnel_data", tunnel=1, data="eA==\n"),
-    "empty data": OPEN + frame("tunnel_data", tunnel=1, data=""),
-    "a large frame of data": OPEN
-    + frame("tunnel_data", tunnel=1, data=base64.b64encode(b"x" * 40_000).decode()),
     "more than a window": OPEN
     + frame("tunnel_data", tunnel=1, data=base64.b64encode(b"x" * 32_768).decode()) * 9,
     "more after the end": OPEN + frame("tunnel_end", tunnel=1)
@@ -280,8 +272,6 @@ HOSTILE = {
     "two ends": OPEN + frame("tunnel_end", tunnel=1) * 2,
     "two closes": OPEN + frame("tunnel_close", tunnel=1, status=200, reason="") * 2,
     "credit that nobody owes": OPEN + frame("tunnel_credit", tunnel=1, count=1),
-    "endless credit": OPEN + frame("tunnel_credit", tunnel=1, count=10**12),
-    "negative credit": OPEN + frame("tunnel_credit", tunnel=1, count=-5),
     "an answer that is also a notice":
         b'{"jsonrpc":"2.0","id":1,"method":"tunnel_end","params":{"tunnel":1}}\n',
     "a method that is none": frame("tunnel_destroy", tunnel=1),

@@ -19,20 +19,25 @@ def _behind(code: str) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("family", ["AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK"])
-def test_sockets_of_the_sandbox_itself_work(family: str) -> None:
-    kind = "SOCK_RAW" if family == "AF_NETLINK" else "SOCK_STREAM"
-    code = f"import socket as s; s.socket(s.{family}, s.{kind}).close(); print('open')"
-    assert _behind(code) == "open\n"
+def test_sockets_of_the_sandbox_itself_work() -> None:
+    kinds = "(s.AF_UNIX, 1), (s.AF_INET, 1), (s.AF_INET6, 1), (s.AF_NETLINK, s.SOCK_RAW)"
+    code = f"import socket as s\nfor kind in ({kinds}): s.socket(*kind).close(); print('open')"
+    assert _behind(code) == "open\n" * 4
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("family", ["AF_VSOCK", "AF_PACKET", "AF_ALG", "AF_CAN"])
-@pytest.mark.parametrize("kind", ["SOCK_STREAM", "SOCK_DGRAM", "SOCK_SEQPACKET"])
-def test_other_socket_families_are_refused(family: str, kind: str) -> None:
+def test_other_socket_families_are_refused() -> None:
     """A program opens sockets of other families: refused."""
-    code = f"import socket as s; s.socket(s.{family}, s.{kind})"
-    assert "Address family not supported" in _behind(code)
+    code = """
+import socket as s
+for family in (s.AF_VSOCK, s.AF_PACKET, s.AF_ALG, s.AF_CAN):
+    for kind in (s.SOCK_STREAM, s.SOCK_DGRAM, s.SOCK_SEQPACKET):
+        try:
+            s.socket(family, kind)
+        except OSError as error:
+            print(error.strerror)
+"""
+    assert _behind(code) == "Address family not supported by protocol\n" * 12
 
 
 def test_the_filter_applies_to_children_and_threads() -> None:
