@@ -2,29 +2,36 @@
 
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 
 import pytest
 
-LOADED_AT_ONCE = """
-import threading
-from resolver.llm.library import litellm, preload_litellm
-
-found = []
-loading = preload_litellm()
-users = [threading.Thread(target=lambda: found.append(litellm().client_session)) for _ in range(3)]
-for thread in users:
-    thread.start()
-for thread in [loading, *users]:
-    thread.join()
-print(len(found), all(session is found[0] for session in found), loading.daemon)
-"""
+from resolver.llm import library
+from tests.parts.waiting import until
 
 
-def test_users_wait_for_litellm_while_it_is_preloaded() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED_AT_ONCE], capture_output=True, text=True, check=False
-    )
-    assert done.stdout.splitlines() == ["3 True True"], done.stderr
+def test_users_wait_for_litellm_while_it_is_preloaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    loading, may_end, loaded = threading.Event(), threading.Event(), list[object]()
+
+    @cache
+    def load() -> object:
+        loading.set()
+        may_end.wait(60)
+        loaded.append(object())
+        return loaded[0]
+
+    monkeypatch.setattr(library, "_load_litellm", load)
+    preloading = library.preload_litellm()
+    assert loading.wait(60) and preloading.daemon
+    with ThreadPoolExecutor(3) as users:
+        found = [users.submit(library.litellm) for _ in range(3)]
+        until(lambda: all(future.running() for future in found))
+        may_end.set()
+        assert {future.result(60) for future in found} == set(loaded)
+    preloading.join()
+    assert len(loaded) == 1
 
 
 ENDS_MEANWHILE = """

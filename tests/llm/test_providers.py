@@ -28,6 +28,8 @@ OLLAMA = "ollama_chat/llama3.1"
 BEDROCK = "bedrock/us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 AZURE = "azure/gpt-4o"
 VERTEX = "vertex_ai/gemini-2.5-pro"
+VERTEX_CLAUDE = "vertex_ai/claude-sonnet-4-5"
+AZURE_RESPONSES = "azure/responses/gpt-5"
 ALL = (CHAT, RESPONSES, CLAUDE, GEMINI, OLLAMA, AZURE, BEDROCK, VERTEX)
 
 every_way = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
@@ -155,48 +157,62 @@ def test_without_usable_counts_the_cost_is_estimated(
     assert absent.cost == negative.cost == reported.cost
 
 
-@every_way
-def test_claudes_signed_thoughts_are_sent_back_unchanged(
-    model_endpoint: ModelEndpoint, asked: Build, stream: bool
+THOUGHTS = {"thinking": "The parser\nfirst.", "signature": "EqQBCgIYAhIM+/=="}
+CLAUDES = {"type": "thinking", **THOUGHTS}
+BEDROCKS = {"text": THOUGHTS["thinking"], "signature": THOUGHTS["signature"]}
+
+
+def contains(sent: Any, part: object) -> bool:
+    """Return True if the request has this value anywhere."""
+    inner = sent.values() if isinstance(sent, dict) else sent if isinstance(sent, list) else ()
+    return bool(sent == part) or any(contains(value, part) for value in inner)
+
+
+@pytest.mark.parametrize(
+    ("name", "stream", "sent_back"),
+    [
+        (CLAUDE, False, CLAUDES),
+        (CLAUDE, True, CLAUDES),
+        (VERTEX_CLAUDE, False, CLAUDES),
+        (VERTEX_CLAUDE, True, CLAUDES),
+        (BEDROCK, False, {"reasoningText": BEDROCKS}),
+        (RESPONSES, False, THOUGHTS["signature"]),
+        (GEMINI, False, THOUGHTS["signature"]),
+    ],
+)
+def test_signed_thoughts_are_sent_back_unchanged_with_their_calls(
+    model_endpoint: ModelEndpoint, asked: Build, name: str, stream: bool, sent_back: object
 ) -> None:
-    thoughts = {"thinking": "The parser\nfirst.", "signature": "EqQBCgIYAhIM+/=="}
-    answer = two_calls(reasoning=thoughts["thinking"], signature=thoughts["signature"])
+    answer = two_calls(reasoning=THOUGHTS["thinking"], signature=THOUGHTS["signature"])
     model_endpoint.script(answer, reply("done"))
-    model = asked(CLAUDE, stream=stream, reasoning_effort="high").model
+    model = asked(name, stream=stream, reasoning_effort="high").model
     first = model.complete(HELLO, TOOLS)
-    assert first.reasoning == thoughts["thinking"]
-    assert first.thinking == ({"type": "thinking", **thoughts},)
-    model.complete(history(first, "a", "b"), TOOLS)
-    sent = model_endpoint.requests[1].body
-    assert sent["messages"][1]["content"][0] == {"type": "thinking", **thoughts}
-    assert sent["thinking"]["type"] == "enabled"
-
-
-def test_sealed_reasoning_of_the_responses_api_is_sent_back(
-    model_endpoint: ModelEndpoint, asked: Build
-) -> None:
-    model_endpoint.script(two_calls(reasoning="First look.", signature="c2VhbGVk"), reply("done"))
-    model = asked(RESPONSES, reasoning_effort="low").model
-    first = model.complete(HELLO, TOOLS)
-    assert [block["encrypted_content"] for block in first.thinking] == ["c2VhbGVk"]
-    model.complete(history(first, "a", "b"), TOOLS)
+    assert [call.name for call in first.tool_calls] == ["execute_bash", "execute_bash"]
+    assert model.complete(history(first, "a", "b"), TOOLS).text == "done"
     opening, second = (request.body for request in model_endpoint.requests)
-    assert opening["reasoning"]["effort"] == "low"
-    assert opening["store"] is False
-    assert opening["include"] == ["reasoning.encrypted_content"]
-    sealed = [item for item in second["input"] if item.get("type") == "reasoning"]
-    assert [item["encrypted_content"] for item in sealed] == ["c2VhbGVk"]
+    assert contains(second, sent_back) and not contains(opening, sent_back)
 
 
-def test_geminis_signature_of_a_call_is_sent_back_with_the_call(
-    model_endpoint: ModelEndpoint, asked: Build
+def test_thinking_is_enabled_and_read(model_endpoint: ModelEndpoint, asked: Build) -> None:
+    model_endpoint.script(reply("x", reasoning=THOUGHTS["thinking"], signature="c2ln"))
+    completion = asked(CLAUDE, reasoning_effort="high").model.complete(HELLO, TOOLS)
+    assert completion.reasoning == THOUGHTS["thinking"]
+    assert model_endpoint.requests[0].body["thinking"]["type"] == "enabled"
+
+
+@pytest.mark.parametrize("name", [RESPONSES, AZURE_RESPONSES])
+def test_the_responses_api_stores_nothing_and_seals_its_reasoning(
+    model_endpoint: ModelEndpoint, asked: Build, name: str
 ) -> None:
-    model_endpoint.script(two_calls(signature="c2ln"), reply("done"))
-    model = asked(GEMINI).model
-    model.complete(history(model.complete(HELLO, TOOLS), "a", "b"), TOOLS)
-    parts = model_endpoint.requests[1].body["contents"][1]["parts"]
-    signed = [part.get("thoughtSignature") for part in parts if "function_call" in part]
-    assert signed[0] == "c2ln"
+    model_endpoint.script(reply("x"))
+    model = asked(name, reasoning_effort="low", api_version="2025-04-01-preview").model
+    model.complete(HELLO, TOOLS)
+    (request,) = model_endpoint.requests
+    assert request.body["store"] is False and request.body["reasoning"]["effort"] == "low"
+    assert request.body["include"] == ["reasoning.encrypted_content"]
+    if name == AZURE_RESPONSES:
+        assert request.path == "/openai/responses?api-version=2025-04-01-preview"
+        assert request.headers["api-key"] == KEY
 
 
 def test_plain_reasoning_is_sent_back_to_the_model_that_wrote_it(
@@ -289,18 +305,6 @@ def test_bedrock_accepts_its_own_key(model_endpoint: ModelEndpoint, asked: Build
     assert {"cachePoint": {"type": "default"}} in request.body["system"]
 
 
-def test_bedrocks_signed_thoughts_are_sent_back_unchanged(
-    model_endpoint: ModelEndpoint, asked: Build
-) -> None:
-    model_endpoint.script(two_calls(reasoning="Let me see.", signature="c2lnbmVk"), reply("done"))
-    model = asked(BEDROCK, reasoning_effort="low").model
-    first = model.complete(HELLO, TOOLS)
-    model.complete(history(first, "a.py", "/w"), TOOLS)
-    sent = model_endpoint.requests[1].body["messages"]
-    said = {"reasoningText": {"text": "Let me see.", "signature": "c2lnbmVk"}}
-    assert {"reasoningContent": said} in sent[1]["content"]
-
-
 def test_vertex_is_called_in_its_region_with_one_token(
     model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
@@ -316,19 +320,14 @@ def test_vertex_is_called_in_its_region_with_one_token(
     assert model_endpoint.tokens <= 1, "none where an earlier test's still holds"
 
 
-@every_way
-def test_claude_at_vertex_thinks_caches_and_calls(
-    model_endpoint: ModelEndpoint, asked: Build, stream: bool
+def test_claude_at_vertex_is_called_in_its_region_with_cache_marks(
+    model_endpoint: ModelEndpoint, asked: Build
 ) -> None:
-    model_endpoint.script(two_calls(reasoning="Let me see.", signature="c2lnbmVk"), reply("done"))
-    model = asked("vertex_ai/claude-sonnet-4-5", reasoning_effort="low", stream=stream).model
-    first = model.complete(HELLO, TOOLS)
-    assert [call.name for call in first.tool_calls] == ["execute_bash", "execute_bash"]
-    assert model.complete(history(first, "a.py", "/w"), TOOLS).text == "done"
-    sent = model_endpoint.requests[1]
-    assert "/locations/europe-west1/publishers/anthropic/models/claude-sonnet-4-5" in sent.path
-    assert "c2lnbmVk" in json.dumps(sent.body["messages"])
-    assert "cache_control" in json.dumps(sent.body)
+    model_endpoint.script(reply("x"))
+    asked(VERTEX_CLAUDE).model.complete(HELLO)
+    (request,) = model_endpoint.requests
+    place = "/locations/europe-west1/publishers/anthropic/models/claude-sonnet-4-5"
+    assert place in request.path and "cache_control" in json.dumps(request.body)
 
 
 @pytest.mark.parametrize("name", [BEDROCK, VERTEX])
@@ -342,16 +341,3 @@ def test_a_key_rejected_by_a_cloud_ends_the_call_and_is_not_shown(
     assert KEY not in raised.value.what + raised.value.next_step
     assert "LLM_API_KEY" in raised.value.next_step
     assert built.waits == []
-
-
-def test_azures_responses_api_is_called_at_its_address(
-    model_endpoint: ModelEndpoint, asked: Build
-) -> None:
-    model_endpoint.script(two_calls(), reply("done"))
-    model = asked("azure/responses/gpt-5", api_version="2025-04-01-preview").model
-    first = model.complete(HELLO, TOOLS)
-    assert model.complete(history(first, "a.py", "/w"), TOOLS).text == "done"
-    for request in model_endpoint.requests:
-        assert request.path == "/openai/responses?api-version=2025-04-01-preview"
-        assert request.headers["api-key"] == KEY
-        assert request.body["store"] is False

@@ -1,12 +1,10 @@
 """Property tests: servers that send anything are opened, called and closed."""
 
 import json
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from itertools import chain, repeat
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +12,7 @@ from resolver.events.actions import McpCall
 from resolver.mcp.servers import McpServers
 from resolver.mcp.transports import Address, Endpoint, Launch
 from tests.mcp.test_schemas import json_values
+from tests.parts.model_endpoint import Answer, ModelEndpoint, raw
 
 GREETING = {"protocolVersion": "2025-06-18", "serverInfo": {"name": "x", "version": "1"}}
 ids = st.sampled_from([1, 2, 3, "1", None, -1, 2**70, True])
@@ -65,49 +64,26 @@ def test_any_output_of_a_program_gives_an_observation_or_a_note(lines: list[byte
     assert open_and_call(lambda: Saying(b"\n".join(lines) + b"\n"))
 
 
-@contextmanager
-def answering(answers: list[tuple[int, str, bytes]]) -> Iterator[str]:
-    """A server that gives these answers in turn, the last for ever."""
-    left = list(answers)
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            status, kind, body = left.pop(0) if len(left) > 1 else left[0]
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            with suppress(OSError):
-                self.wfile.write(body)
-
-        def do_GET(self) -> None:
-            self.send_error(405)
-
-        do_DELETE = do_GET
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 kinds = st.sampled_from(["application/json", "text/event-stream", "text/html", ""])
 bodies = said | said.map(lambda body: b"event: message\ndata: " + body + b"\n\n")
 
 
-@given(st.lists(st.tuples(st.sampled_from([200, 202, 204, 302, 400, 404, 500]), kinds, bodies),
-                min_size=1, max_size=4))  # fmt: skip
+answers = st.builds(
+    lambda status, kind, body: raw(body, content_type=kind, status=status),
+    st.sampled_from([200, 202, 204, 302, 400, 404, 500]), kinds, bodies,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[ModelEndpoint]:
+    with ModelEndpoint() as serving:
+        yield serving
+
+
+@given(st.lists(answers, min_size=1, max_size=4))
 def test_any_response_gives_an_observation_or_a_note(
-    answers: list[tuple[int, str, bytes]],
+    endpoint: ModelEndpoint, given_in_turn: list[Answer]
 ) -> None:
-    with answering(answers) as url:
-        open_and_call(Address(url))
+    turns = chain(given_in_turn, repeat(given_in_turn[-1]))
+    endpoint.answer_with(lambda _: next(turns))
+    open_and_call(Address(endpoint.url))
