@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,10 @@ from resolver.code_index.worker import processor_time_past
 from resolver.errors import WorkspaceError
 from resolver.events import actions as a
 from resolver.events.observations import CodeResult
+from resolver.git.git import HostGit
 from tests.code_index.scenario import REPOSITORIES, Answers, clone_of, commit_of, index_of
 from tests.parts.runs import git, make_checkout
+from tests.parts.waiting import until
 
 SECRET = "canary-3f9a77c1"
 SLOW = {"slow.cpp": "a<" * 200_000}
@@ -86,6 +87,16 @@ def test_the_process_has_no_secret_and_no_privileges(tmp_path: Path) -> None:
     assert "fd/3" not in done.stdout  # two files and nothing
 
 
+@pytest.fixture(scope="module")
+def three_files(tmp_path_factory: pytest.TempPathFactory) -> tuple[HostGit, str]:
+    tree = {
+        "big.py": "x = 1\n" * 1000,
+        "small.py": "def f(): ...\n" * 5,
+        "z/z.py": "y = 1234\n",
+    }
+    return commit_of(tmp_path_factory.mktemp("three"), tree)
+
+
 @pytest.mark.parametrize(
     ("bounds", "left_out"),
     [
@@ -99,14 +110,9 @@ def test_the_process_has_no_secret_and_no_privileges(tmp_path: Path) -> None:
     ],
 )
 def test_files_beyond_a_limit_are_omitted_and_counted(
-    tmp_path: Path, bounds: IndexBounds, left_out: int
+    three_files: tuple[HostGit, str], bounds: IndexBounds, left_out: int
 ) -> None:
-    tree = {
-        "big.py": "x = 1\n" * 1000,
-        "small.py": "def f(): ...\n" * 5,
-        "z/z.py": "y = 1234\n",
-    }
-    index = index_of(tmp_path, tree, bounds)
+    index = CodeIndex(*three_files, bounds)
     index.build()
     assert index.left_out == left_out
 
@@ -127,12 +133,17 @@ def test_a_file_beyond_the_processor_time_is_found_by_its_words(tmp_path: Path) 
 
 
 def test_an_interrupted_question_is_an_error_and_the_next_one_is_answered(tmp_path: Path) -> None:
-    index = index_of(tmp_path, SLOW, IndexBounds(file_seconds=2.0))
-    start = time.monotonic()
-    threading.Timer(1.0, index.interrupt).start()
+    index = index_of(tmp_path, SLOW, IndexBounds(file_seconds=0.3))
+
+    def interrupt() -> None:
+        until(lambda: index._process is not None)
+        index.interrupt()
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
     with pytest.raises(WorkspaceError, match="interrupted"):
         index.build()
-    assert time.monotonic() - start < 4
+    thread.join()
     assert "slow.cpp" in Answers(index.build()).search(["slow.cpp"])
 
 

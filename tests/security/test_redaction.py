@@ -170,11 +170,6 @@ def test_characters_that_a_trace_drops_do_not_hide_a_secret() -> None:
             assert redactor(o.CmdOutput(content=hidden)).content == MARK, hex(code)
 
 
-def test_an_event_without_secrets_is_the_same_object() -> None:
-    event = o.CmdOutput(content="ghp_ is how a token starts\x1b[0m", exit_code=0)
-    assert redactor(event) is event
-
-
 def deep(value: object, depth: int) -> object:
     for _ in range(depth):
         value = [value]
@@ -202,12 +197,6 @@ def test_all_fields_at_any_depth_are_searched() -> None:
         assert type(parse_line(line.encode())) is type(event)
 
 
-def test_values_nested_too_deeply_are_replaced() -> None:
-    event = redactor(a.McpCall(server="s", name="n", arguments={"x": deep(SHORT_TOKEN, 800)}))
-    assert MARK in dump_line(event)
-    assert SHORT_TOKEN not in dump_line(event)
-
-
 def deep_in_mappings(value: object, depth: int) -> object:
     for _ in range(depth):
         value = {"x": value}
@@ -221,8 +210,9 @@ def test_the_last_depth_that_is_searched_is_the_hundredth(
     # The event is the first level, its arguments are the second.
     event = a.McpCall(server="s", name="n", arguments={"x": nest("innocent", MAX_DEPTH - 1)})
     assert redactor(event) is event
-    deeper = a.McpCall(server="s", name="n", arguments={"x": nest("innocent", MAX_DEPTH)})
-    assert "innocent" not in dump_line(redactor(deeper))
+    for depth in (MAX_DEPTH, 800):
+        deeper = a.McpCall(server="s", name="n", arguments={"x": nest("innocent", depth)})
+        assert "innocent" not in dump_line(redactor(deeper))
 
 
 def test_constant_fields_are_never_replaced() -> None:
@@ -252,7 +242,8 @@ def test_only_the_body_of_a_pem_key_is_secret() -> None:
 
 
 @given(st.text())
-def test_harmless_text_is_unchanged(text: str) -> None:
+@example("ghp_ is how a token starts\x1b[0m")
+def test_an_event_without_secrets_is_the_same_object(text: str) -> None:
     event = o.CmdOutput(content=text)
     assert redactor(event) is event
 
