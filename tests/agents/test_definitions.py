@@ -1,12 +1,9 @@
 """Tests of reading agent definitions from markdown files."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resolver.agents.definitions import (
     FOLDER,
-    KNOWN_TOOLS,
     MAX_DEFINITIONS,
     MAX_PROMPT_LENGTH,
     Definitions,
@@ -14,7 +11,6 @@ from resolver.agents.definitions import (
     read_definition,
     read_definitions,
 )
-from resolver.agents.tools.registry import REQUIRED_TOOLS
 from resolver.errors import FrontmatterError
 
 PATH = f"{FOLDER}notes.md"
@@ -87,7 +83,6 @@ def test_an_agent_without_editing_tools_or_with_the_flag_is_read_only(head: str)
         ("model: huggingface/https://evil.example\n", 3, "named like"),
         ("model: huggingface/https:/evil.example\n", 3, "named like"),
         ("model: a b\n", 3, "named like"),
-        ("x: [\n", 3, "not valid YAML"),
     ],
 )
 def test_a_wrong_field_is_reported_with_its_line(head: str, line: int, words: str) -> None:
@@ -105,7 +100,6 @@ def test_a_wrong_field_is_reported_with_its_line(head: str, line: int, words: st
         (file_of(body="x" * (MAX_PROMPT_LENGTH + 1)), "4,001 characters"),
         (b"---\ndescription: x\n---\ncaf\xe9\n", "not UTF-8"),
         (file_of() + b"\0" * 70_000, "more than 64,000 bytes"),
-        (b"---\ndescription: x\n", "no closing"),
     ],
 )
 def test_an_invalid_definition_is_reported_with_the_reason(data: bytes, words: str) -> None:
@@ -145,24 +139,3 @@ def test_too_many_agents_are_reported() -> None:
 )
 def test_only_markdown_files_directly_in_the_folder_count(path: str, is_one: bool) -> None:
     assert is_definition(path) == is_one
-
-
-HEADS = st.lists(
-    st.sampled_from(
-        ["name: a", "name: ''", "description: d", "description: |", "  two", "tools:", "- plan",
-         "tools: plan", "tools: {a: b}", "model: m", "read_only: yes", "read_only: true", "x: 1",
-         "---", "\t", "name: \u202ea", "tools: [1]", "description: [d]", "? a", "&a b"]
-    ),
-    max_size=10,
-).map("\n".join)  # fmt: skip
-
-
-@given(st.one_of(st.binary(max_size=300), HEADS.map(lambda h: f"---\n{h}\n---\nDo.\n".encode())))
-def test_any_bytes_give_an_agent_or_a_reason(data: bytes) -> None:
-    found = read({PATH: data}, "help")
-    assert len(found.agents) + len(found.problems) == 1
-    for agent in found.agents:
-        assert set(REQUIRED_TOOLS) <= set(agent.tools) <= set(KNOWN_TOOLS)
-        assert agent.name != "help" and agent.prompt and agent.description
-    for line in found.problems:
-        assert line.startswith(f"{PATH}:")

@@ -37,9 +37,3 @@ def test_reported_places_are_checked_against_the_base() -> None:
     assert isinstance(action, a.Finish)
     assert [place.known for place in action.places] == [True, False, False, True, True, True]
     assert action.places[-1].path == "src/a.py"
-
-
-def test_a_report_without_places_is_accepted() -> None:
-    reply = called("report_places", message="not here", places=[], task_completed=False)
-    action = agent(reply).step(State())
-    assert isinstance(action, a.Finish) and not action.task_completed

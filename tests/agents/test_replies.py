@@ -49,17 +49,11 @@ def test_what_follows_a_finish_is_dropped(dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_text_without_an_action_waits_for_an_answer(dialect: Dialect) -> None:
-    (action,) = read_reply(reply("Shall I go on?"), dialect)
-    assert action == a.Message(content="Shall I go on?", wait_for_response=True)
-
-
-@pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize(
     "text",
-    ["Is this the traceback?\n\n```\nKeyError: 1\n```", "```bash\nls\n```"],
+    ["Shall I go on?", "Is this the traceback?\n\n```\nKeyError: 1\n```", "```bash\nls\n```"],
 )
-def test_code_in_a_fence_is_text(dialect: Dialect, text: str) -> None:
+def test_text_without_an_action_waits_for_an_answer(dialect: Dialect, text: str) -> None:
     assert read_reply(reply(text), dialect) == (a.Message(content=text, wait_for_response=True),)
 
 

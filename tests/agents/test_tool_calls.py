@@ -98,6 +98,8 @@ CALLS: tuple[tuple[str, dict[str, object], ActionBase], ...] = (
     ("report_places", {"message": "m", "places": [PLACE]},
      a.Finish(message="m", places=(
          CodePlace(path="src/a.py", start=3, end=3, symbol="parse", why="w"),))),
+    ("report_places", {"message": "not here", "places": [], "task_completed": False},
+     a.Finish(message="not here", task_completed=False)),
     ("review_comment", {**LINES, "start_line": "10", "side": "right", "severity": "High",
                         "suggestion": "  y\n"},
      a.ReviewComment(path="a.py", start_line=10, line=12, body="x", severity="high",

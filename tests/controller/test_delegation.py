@@ -3,18 +3,17 @@
 import pytest
 
 from resolver.agents.base import Agent
-from resolver.controller.control import Extend, Pause, Resume, Stop
+from resolver.controller.control import Extend, Pause, Request, Resume, Stop
 from resolver.controller.delegation import nested_events
 from resolver.errors import ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.base import ActionBase
 from resolver.events.lifecycle import DelegateEvent, LimitsExtended
-from resolver.events.state import State
 from resolver.events.stream import EventStream
 from resolver.models.run import Extension, RunLimits, RunState
-from tests.controller.dummy_agent import DummyAgent
 from tests.controller.scenario import Scenario, bash, finish, hand_on
+from tests.controller.test_controller import Raising
+from tests.controller.test_requests import Scripted
 
 LIMITS = RunLimits(max_iterations=21, max_budget=4.0, max_time=1000)
 
@@ -63,19 +62,10 @@ def test_delegating_too_deeply_is_refused_with_the_level() -> None:
     assert "2 levels below" in error.content
 
 
-class Failing(DummyAgent):
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self._error = error
-
-    def step(self, state: State) -> ActionBase:
-        raise self._error
-
-
 @pytest.mark.parametrize("error", [ModelError("no answer"), ZeroDivisionError("oops")])
 def test_a_failing_delegate_does_not_end_its_parent(error: Exception) -> None:
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        return Failing(error)
+        return Raising(error)
 
     scenario = Scenario(hand_on(), finish("went on"))
     outcome = scenario.go(delegates=make)
@@ -85,27 +75,12 @@ def test_a_failing_delegate_does_not_end_its_parent(error: Exception) -> None:
     assert outcome.message == "went on"
 
 
-class Sending(DummyAgent):
-    """Sends requests while it works, then follows its script."""
-
-    def __init__(self, scenario: Scenario, requests: list, script: list[ActionBase]) -> None:
-        super().__init__(script)
-        self._scenario = scenario
-        self._requests = requests
-
-    def step(self, state: State) -> ActionBase:
-        for request in self._requests:
-            self._scenario.control.send(request)
-        self._requests = []
-        return super().step(state)
-
-
-def with_requests(*requests: object) -> Scenario:
+def with_requests(*requests: Request) -> Scenario:
     scenario = Scenario(hand_on(), finish("went on"), limits=LIMITS)
     script = [a.CmdRun(command="ls"), a.Finish(message="child")]
 
     def make(name: str, stream: EventStream, *, may_delegate: bool) -> Agent:
-        return Sending(scenario, list(requests), script)
+        return Scripted(scenario, {0: list(requests)}, script)
 
     scenario.go(
         delegates=make, max_limits=RunLimits(max_iterations=30, max_budget=9, max_time=2000)

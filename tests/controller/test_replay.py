@@ -5,31 +5,20 @@ import pytest
 from resolver.controller.replay import compare_with_recording
 from resolver.events.actions import CmdRun, Message
 from resolver.events.base import EventBase, Source
-from resolver.events.lifecycle import ReplayDiverged, RunStarted, VerificationCompleted
+from resolver.events.lifecycle import ReplayDiverged, VerificationCompleted
 from resolver.events.observations import ChangedPaths, CmdOutput
-from resolver.events.stream import utc_now
-from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
 from resolver.models.verification import DISABLED
+from tests.trace.sample import started
 
-TRIGGER = Trigger(
-    key="k", kind=TriggerKind.LOCAL, repository="r", actor=Actor(login="ada"), at=utc_now()
-)
-TASK = Task(trigger=TRIGGER, title="t", body="b", base_branch="main", source="r")
-
-
-def started(base: str = "b" * 40) -> RunStarted:
-    return RunStarted(
-        run="1", version="0", task=TASK, base=base, agent="a", model="m", runtime="local",
-        limits=RunLimits(),
-    )  # fmt: skip
+STARTED = started()
 
 
 def differences(
-    recorded: list[EventBase], now: list[EventBase], base: str = "b" * 40
+    recorded: list[EventBase], now: list[EventBase], base: str = STARTED.base
 ) -> list[ReplayDiverged]:
     logs = [
         [e.model_copy(update={"id": i}) for i, e in enumerate(events)]
-        for events in ([started(), *recorded], [started(base), *now])
+        for events in ([STARTED, *recorded], [STARTED.model_copy(update={"base": base}), *now])
     ]
     return compare_with_recording(*logs)  # type: ignore[arg-type]
 

@@ -1,36 +1,21 @@
 """Tests of the task's pictures: sent with the first message, and the same after a restart."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from resolver.events.lifecycle import RunStarted, SystemPrompt
+from resolver.events.lifecycle import SystemPrompt
 from resolver.memory.conversation import MAX_IMAGES, ConversationMemory, Dialect
 from resolver.models.issue_context import Picture
-from resolver.models.run import Actor, RunLimits, Task, Trigger, TriggerKind
 from tests.memory.logs import Log, task
 from tests.memory.test_pictures import looked, sent, url, words
-
-NOW = datetime(2026, 1, 2, tzinfo=UTC)
+from tests.trace import sample
 
 
 def started(*pictures: Picture) -> Log:
-    trigger = Trigger(
-        key="k", kind=TriggerKind.LOCAL, repository="/r", actor=Actor(login="ann"), at=NOW
-    )
-    opening = RunStarted(
-        run="r",
-        version="1",
-        task=Task(
-            trigger=trigger, title="t", body="b", base_branch="main", source="/r", pictures=pictures
-        ),
-        base="a" * 40,
-        agent="CodeActAgent",
-        model="m",
-        runtime="local",
-        limits=RunLimits(),
-    )
+    opening = sample.started()
+    task_with_pictures = opening.task.model_copy(update={"pictures": pictures})
+    opening = opening.model_copy(update={"task": task_with_pictures})
     return Log(opening, SystemPrompt(content="rules"), task())
 
 

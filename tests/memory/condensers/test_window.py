@@ -1,8 +1,5 @@
 """Tests of the window condenser."""
 
-from hypothesis import given
-from hypothesis import strategies as st
-
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.memory.condensers.rules import ConversationWindow
@@ -69,24 +66,3 @@ def test_tokens_are_counted_by_what_the_last_call_had() -> None:
     again.add(log.state.events[-2])
     again.add(log.state.events[-1])
     assert condense(again, ConversationWindow(), 10_000) is not None
-
-
-@given(
-    sizes=st.lists(st.integers(0, 3000), max_size=30),
-    first=st.integers(0, 5),
-    last=st.integers(0, 9),
-    wanted=st.booleans(),
-)
-def test_a_condensation_never_separates_a_pair_or_forgets_the_task(
-    sizes: list[int], first: int, last: int, wanted: bool
-) -> None:
-    log = started()
-    for size in sizes:
-        log.turn(a.CmdRun(command="c"), o.CmdOutput(content="x" * size, exit_code=0))
-    if wanted:
-        log.add(a.CondensationRequest())
-    condensation = condense(log, ConversationWindow(first, last), 1_200)
-    if condensation:
-        assert 0 not in condensation.forgotten and 1 not in condensation.forgotten
-        assert len(condensation.forgotten) % 3 == 0
-        assert_pairs_are_complete(ConversationMemory().messages(log.state))

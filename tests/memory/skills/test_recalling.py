@@ -1,7 +1,6 @@
 """Tests of loading knowledge during a run: derived from the log, once each, bounded."""
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,9 +19,9 @@ from resolver.memory.skills.recaller import (
     SkillRecaller,
 )
 from resolver.memory.skills.skill import Origin
-from resolver.models.run import Actor, Completion, RunLimits, Task, Trigger, TriggerKind
+from resolver.models.run import Completion
+from tests.trace.sample import started
 
-AT = datetime(2026, 3, 1, tzinfo=UTC)
 TOOLS = ("execute_bash", "str_replace_editor", "finish")
 FILES = {
     "AGENTS.md": "house",
@@ -45,16 +44,11 @@ def library(files: Mapping[str, str] = FILES) -> Library:
 def opening(
     body: str = "", named: str = "", tools: tuple[str, ...] = TOOLS, instruction: str = ""
 ) -> list[Event]:
-    trigger = Trigger(
-        key="k", kind=TriggerKind.LOCAL, repository="o/n", actor=Actor(login="ada"), at=AT,
-        named=named, instruction=instruction,
-    )  # fmt: skip
-    task = Task(trigger=trigger, title="T", body=body, base_branch="main", source="x")
+    start = started()
+    trigger = start.task.trigger.model_copy(update={"named": named, "instruction": instruction})
+    values = {"trigger": trigger, "body": body}
     return [
-        life.RunStarted(
-            run="r", version="1", task=task, base="0" * 40, agent="A", model="m", runtime="local",
-            limits=RunLimits(),
-        ),
+        start.model_copy(update={"task": start.task.model_copy(update=values)}),
         life.SystemPrompt(content="s", tools=tools),
         a.Message(content="The flaky words of a template, src/a.py", source=By.USER),
     ]  # fmt: skip
