@@ -205,17 +205,10 @@ class Control:
         """True if no request waits."""
         return self._requests.empty()
 
-    def take(self) -> Request | None:
-        """Return the oldest waiting request, None if there is none."""
+    def take(self, seconds: float = 0.0) -> Request | None:
+        """Return the oldest waiting request, or the next one, None if none arrives in time."""
         try:
-            return self._mark_taken(self._requests.get_nowait())
-        except queue.Empty:
-            return None
-
-    def wait(self, seconds: float) -> Request | None:
-        """Return the next request, None if none arrives in time."""
-        try:
-            return self._mark_taken(self._requests.get(timeout=seconds))
+            return self._mark_taken(self._requests.get(seconds > 0, max(0.0, seconds)))
         except queue.Empty:
             return None
 
@@ -323,11 +316,7 @@ class ControlRequestHandler:
         deadline = self.now() + timedelta(seconds=seconds)
         while True:
             remaining_seconds = (deadline - self.now()).total_seconds() if seconds else 0.0
-            request = (
-                self.control.wait(remaining_seconds)
-                if remaining_seconds > 0
-                else self.control.take()
-            )
+            request = self.control.take(remaining_seconds)
             match request:
                 case None:
                     return None
@@ -361,8 +350,7 @@ class ControlRequestHandler:
         deadline = self.now() + timedelta(seconds=self.max_pause)
         request: Request | None = Pause()
         while isinstance(request, Pause):
-            remaining_seconds = (deadline - self.now()).total_seconds()
-            request = self.control.wait(remaining_seconds) if remaining_seconds > 0 else None
+            request = self.control.take((deadline - self.now()).total_seconds())
         if request is None:
             raise RunStopped(render("run/pause_over.md.j2", seconds=self.max_pause).strip())
         if isinstance(request, Stop):

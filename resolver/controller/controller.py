@@ -32,9 +32,10 @@ from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.actions import SandboxAction
 from resolver.events.base import ActionBase, ObservationBase, Source
-from resolver.events.lifecycle import Condensation, Warned
+from resolver.events.lifecycle import Warned
 from resolver.events.state import State
 from resolver.events.stream import Clock, EventStream
+from resolver.memory.condensers.view import LogCondenser
 from resolver.memory.skills.library import Library
 from resolver.memory.skills.recaller import SkillRecaller
 from resolver.models.run import (
@@ -75,15 +76,7 @@ class Executor(Protocol):
         ...
 
 
-class ConversationCondenser(Protocol):
-    """Condenses the conversation of one agent."""
-
-    def condense(self, state: State) -> Condensation | None:
-        """Return the events to leave out, or None if nothing more can be left out."""
-        ...
-
-
-Condensers = Callable[[EventStream], ConversationCondenser]
+Condensers = Callable[[EventStream], LogCondenser]
 """Creates the condenser for one agent's log.
 
 The condenser may add events to that stream, like warnings and the replies of its model.

@@ -192,12 +192,10 @@ def observation_text(observation: ObservationBase, limit: int) -> str:
     match observation:
         case o.CmdOutput():
             return _command_text(observation, limit)
-        case o.IPythonOutput(error=error):
+        case o.IPythonOutput(error=True) | o.McpResult(error=True):
+            is_cell = isinstance(observation, o.IPythonOutput)
             body = _body(observation.content, limit, observation.rest_hint)
-            return f"{body}\n{_CELL_ERROR}" if error else body
-        case o.McpResult(error=error):
-            body = _body(observation.content, limit, observation.rest_hint)
-            return f"{body}\n[the tool says that it failed]" if error else body
+            return f"{body}\n{_CELL_ERROR if is_cell else '[the tool says that it failed]'}"
         case o.FileEditResult(diff=diff):
             return _body(observation.content or diff, limit, observation.rest_hint)
         case o.ErrorObservation(content=content):

@@ -147,7 +147,7 @@ class TestProgress:
         assert ever_found(log(*[(action, waited), ran("date", "today")] * 8)) is None
 
 
-@given(logs())
+@given(logs(max_size=12))
 def test_no_log_breaks_the_detector(events: list[EventBase]) -> None:
     found(events)
     was_warned(events)

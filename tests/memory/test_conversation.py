@@ -168,7 +168,7 @@ def test_messages_that_were_sent_stay_identical(dialect: Dialect) -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-@given(events=logs(), data=st.data())
+@given(events=logs(max_size=12), data=st.data())
 def test_any_log_gives_complete_pairs(
     dialect: Dialect, events: list[EventBase], data: st.DataObject
 ) -> None:

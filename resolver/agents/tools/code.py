@@ -1,5 +1,6 @@
 """The tools that act by code and edits: `execute_bash`, `execute_ipython_cell` and the editor."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
@@ -74,18 +75,18 @@ Lines = Annotated[
     WithJsonSchema({"type": "array", "items": {"type": "integer"}}),
 ]
 
-_REQUIRED_EDITOR_ARGUMENTS = {
-    "view": (),
-    "create": ("file_text",),
-    "str_replace": ("old_str",),
-    "insert": ("insert_line", "new_str"),
-    "undo_edit": (),
+_EDITOR_ARGUMENTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "view": ((), ("view_range",)),
+    "create": (("file_text",), ()),
+    "str_replace": (("old_str",), ("new_str",)),
+    "insert": (("insert_line", "new_str"), ()),
+    "undo_edit": ((), ()),
 }
-_OPTIONAL_EDITOR_ARGUMENTS = {"view": ("view_range",), "str_replace": ("new_str",)}
+"""The arguments that each command of the editor needs, and those that it can have."""
 
 
 class EditorArguments(Arguments):
-    """`str_replace_editor`. Which of the texts a command takes is in the two tables above."""
+    """`str_replace_editor`. Which of the texts a command takes is in the table above."""
 
     action_types = (a.FileRead, a.FileWrite, a.FileEdit)
     verbatim = ("file_text",)
@@ -116,10 +117,7 @@ class EditorArguments(Arguments):
 
     @model_validator(mode="after")
     def _check_command(self) -> "EditorArguments":
-        required, optional = (
-            _REQUIRED_EDITOR_ARGUMENTS[self.command],
-            _OPTIONAL_EDITOR_ARGUMENTS.get(self.command, ()),
-        )
+        required, optional = _EDITOR_ARGUMENTS[self.command]
         missing = [n for n in required if getattr(self, n) is None]
         if missing:
             raise ValueError(f"{self.command} needs {' and '.join(missing)}")
@@ -152,8 +150,8 @@ class EditorArguments(Arguments):
                     command=self.command, path=self.path, old_str=self.old_str, new_str=new_str
                 )
             case "insert" | "undo_edit":
-                names = _REQUIRED_EDITOR_ARGUMENTS[self.command]
-                values = {name: getattr(self, name) for name in names}
+                needed, _ = _EDITOR_ARGUMENTS[self.command]
+                values = {name: getattr(self, name) for name in needed}
                 return a.FileEdit(command=self.command, path=self.path, **values)
 
 

@@ -6,7 +6,6 @@ to the end of the conversation, each skill at most once, within fixed limits.
 
 import posixpath
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
 from resolver.config.templates import render
@@ -39,18 +38,6 @@ _CODE_TOOLS = frozenset({"execute_bash", "execute_ipython_cell", "str_replace_ed
 RecalledText = tuple[a.Recall, o.RecallResult]
 
 
-@dataclass(frozen=True)
-class _TextToLoad:
-    """A text to load. `hint` says how to read it in full when it is truncated."""
-
-    name: str
-    why: str
-    text: str
-    sources: tuple[str, ...]
-    about: Literal["instructions", "skill", "task", "list"]
-    hint: str | None = None
-
-
 class SkillRecaller:
     """Loads the instructions, the skill that a person asked for, and skills whose triggers match.
 
@@ -80,9 +67,9 @@ class SkillRecaller:
             return ()
         remaining = MAX_LOADED_LENGTH - sum(self._loaded.values())
         recalled: list[RecalledText] = []
-        for text in self._due.values():
-            if text.name not in self._loaded:
-                recalled.append(_recall(text, min(MAX_FILE_LENGTH, remaining)))
+        for name, (text, hint) in self._due.items():
+            if name not in self._loaded:
+                recalled.append(_recall(text, hint, min(MAX_FILE_LENGTH, remaining)))
                 remaining -= len(recalled[-1][1].content)
         return recalled
 
@@ -91,12 +78,20 @@ class SkillRecaller:
         self._has_task = False
         self._has_replied = False
         self._loaded: dict[str, int] = {}  # characters by name
-        self._due: dict[str, _TextToLoad] = {}
+        # the text to load by name, and how to read it in full when it is truncated
+        self._due: dict[str, tuple[o.RecallResult, str | None]] = {}
         for skill in self._library.always:
-            self._add(_instructions(skill, "always loaded"))
+            self._add(skill, "always loaded", "instructions")
 
-    def _add(self, text: _TextToLoad) -> None:
-        self._due.setdefault(text.name, text)
+    def _add(
+        self, skill: Skill, why: str, about: Literal["instructions", "skill", "task"] = "skill"
+    ) -> None:
+        text = o.RecallResult(
+            content=skill.body, about=about, name=skill.name, sources=(skill.source,), why=why
+        )
+        is_own = skill.origin is Origin.REPOSITORY
+        hint = f"The whole file is {skill.source}." if is_own else None
+        self._due.setdefault(skill.name, (text, hint))
 
     def _process(self, event: Event) -> None:
         """Add what the event calls for."""
@@ -108,8 +103,10 @@ class SkillRecaller:
                 self._tools = self._tools or tools
                 skills = self._library.skills
                 if RECALL_TOOL in tools and any(s.origin is not Origin.SHIPPED for s in skills):
-                    text = render_skill_list(skills)
-                    self._add(_TextToLoad(SKILL_LIST, "to choose from", text, (), "list"))
+                    listed = render_skill_list(skills)
+                    why = "to choose from"
+                    text = o.RecallResult(content=listed, about="list", name=SKILL_LIST, why=why)
+                    self._due.setdefault(SKILL_LIST, (text, None))
             case life.ModelReplied():
                 self._has_replied = True
             case a.Message(source=EventSource.USER, cause=None, content=content):
@@ -133,7 +130,7 @@ class SkillRecaller:
     def _read_task(self, task: Task) -> None:
         named = task.trigger.named
         if named and (skill := self._library.skill(named)):
-            self._add(replace(_skill_text(skill, f"asked for as /{named}"), about="task"))
+            self._add(skill, f"asked for as /{named}", "task")
         for text in _texts_of(task):
             self._read_text(text)
         for file in task.pull.files if task.pull else ():
@@ -143,7 +140,7 @@ class SkillRecaller:
         for skill in self._library.skills:
             matches = (find_trigger(trigger, text) for trigger in skill.triggers)
             if matched := next(filter(None, matches), None):
-                self._add(_skill_text(skill, f"“{matched}” was said"))
+                self._add(skill, f"“{matched}” was said")
 
     def _change(self, path: str) -> None:
         from_root = self._from_root(path)
@@ -152,7 +149,7 @@ class SkillRecaller:
         self._touch(from_root)
         for skill in self._library.skills:
             if any(matches_glob(from_root, glob) for glob in skill.globs):
-                self._add(_skill_text(skill, f"{from_root} was changed"))
+                self._add(skill, f"{from_root} was changed")
 
     def _touch(self, path: str | None) -> None:
         """Add the instructions of the folders that contain the path, the innermost last, because
@@ -164,7 +161,7 @@ class SkillRecaller:
             if file is not None and file not in self._due:
                 skill = self._library.instructions_at(folder)
                 if skill is not None:
-                    self._add(_instructions(skill, f"{path} was touched"))
+                    self._add(skill, f"{path} was touched", "instructions")
 
     def _from_root(self, path: str) -> str | None:
         """Return the path from the repository's root; None for the root and for paths outside."""
@@ -187,23 +184,12 @@ def _texts_of(task: Task) -> list[str]:
     return [request, task.title, *task.labels, task.body, *comments, *linked]
 
 
-def _instructions(skill: Skill, why: str) -> _TextToLoad:
-    return replace(_skill_text(skill, why), about="instructions")
-
-
-def _skill_text(skill: Skill, why: str) -> _TextToLoad:
-    hint = f"The whole file is {skill.source}." if skill.origin is Origin.REPOSITORY else None
-    return _TextToLoad(skill.name, why, skill.body, (skill.source,), "skill", hint)
-
-
-def _recall(text: _TextToLoad, limit: int) -> RecalledText:
+def _recall(text: o.RecallResult, hint: str | None, limit: int) -> RecalledText:
     """Return the events that load the text, with at most about `limit` characters of it."""
     content = (
-        truncate_middle(text.text, limit, text.hint or "")
+        truncate_middle(text.content, limit, hint or "")
         if limit >= MIN_SHARE
-        else render("agent/skill_no_room.md.j2", called=text.name, hint=text.hint).strip()
+        else render("agent/skill_no_room.md.j2", called=text.name, hint=hint).strip()
     )
-    result = o.RecallResult(
-        content=content, about=text.about, name=text.name, sources=text.sources, why=text.why
-    )
-    return a.Recall(query=text.name, why=text.why, source=EventSource.ENVIRONMENT), result
+    action = a.Recall(query=text.name or "", why=text.why, source=EventSource.ENVIRONMENT)
+    return action, text.model_copy(update={"content": content})

@@ -23,7 +23,7 @@ from resolver.controller.confirmation import (
     ApprovalNotifier,
     Confirmation,
 )
-from resolver.controller.controller import Condensers, ConversationCondenser, HostHandlers
+from resolver.controller.controller import Condensers, HostHandlers
 from resolver.controller.delegation import Delegates
 from resolver.errors import SandboxError, UsageError
 from resolver.events.actions import McpCall
@@ -209,7 +209,7 @@ def open_condensers(
     has_window = is_condensed or not recording
     max_tokens = cache(lambda: max_tokens_for(_context_window(config) if has_window else None))
 
-    def condenser_of(stream: EventStream) -> ConversationCondenser:
+    def condenser_of(stream: EventStream) -> LogCondenser:
         def warn(about: str, what: str) -> None:
             stream.add(Warned(about=about, message=what))
 
