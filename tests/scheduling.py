@@ -18,7 +18,6 @@ LONGEST = (
     "test_chaos",
     "tests/runs/test_browsing.py",
     "action",  # builds an image first
-    "test_fleet",
     "tests/verification/suite/test_verdicts.py",
     "test_crashes",
     "mcp",

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from obstore.store import MemoryStore
 
+from resolver.errors import LogError
 from resolver.events.stores import JsonlStore
 from resolver.git.git import Credential
 from resolver.models.run import Trigger
+from resolver.storage import run_refs
 from resolver.storage.database import parse_database_url
 from resolver.storage.earlier_runs import EVENTS, OUTCOME, EarlierRuns
 from resolver.storage.run_index import IndexedRunStore, RunIndex
@@ -111,3 +113,15 @@ def test_a_run_that_is_stored_again_is_one_run_with_its_newest_log(kept: Kept) -
     [earlier] = kept.store.runs_before(ISSUE, run_id(2))
     assert b"second attempt" in earlier.log.read_bytes()
     assert b"first attempt" not in earlier.log.read_bytes()
+
+
+def test_a_log_that_is_too_large_is_neither_kept_nor_read(
+    github: GitHubServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = in_refs(github, tmp_path)
+    kept.keep(ISSUE, run_id(1), "reply")
+    monkeypatch.setattr(run_refs, "MAX_LOG_BYTES", 100)
+    with pytest.raises(LogError, match="100 bytes"):
+        kept.before(run_id(9))
+    with pytest.raises(LogError, match="100 bytes"):
+        kept.keep(ISSUE, run_id(2), "reply")

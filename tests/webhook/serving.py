@@ -28,7 +28,7 @@ from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Comment, Issue, Repository
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error
 from tests.parts.runs import MODEL_KEY, RESOLVER, bash, finish
-from tests.parts.waiting import PATIENCE_SECONDS, until
+from tests.parts.waiting import until
 
 SECRET = "webhook-canary-8d1f5b3a7c9e2046"
 FIX = bash("sed -i 's/a - b/a + b/' calc.py")
@@ -98,24 +98,6 @@ class Plans:
             if reply_count < len(plan)
             else error(400, f"plan {name!r} has no more")
         )
-
-
-class HeldPlans(Plans):
-    """Plans of which one request gets its answer when the test says so.
-
-    held: the number of this request, counted from 1 for each plan.
-    """
-
-    def __init__(self, endpoint: ModelEndpoint, held: int = 1) -> None:
-        self.held, self.released = held, threading.Event()
-        super().__init__(endpoint)
-
-    def _answer(self, body: dict[str, Any]) -> Answer:
-        answer = super()._answer(body)
-        name = PLAN_NAME.search(json.dumps(body["messages"]))
-        if name and len(self.times(name[1])) == self.held:
-            self.released.wait(PATIENCE_SECONDS)
-        return answer
 
 
 class Forge:

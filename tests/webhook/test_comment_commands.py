@@ -19,6 +19,7 @@ from resolver.controller.control import (
 )
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.commands import CommentCommands
+from resolver.entrypoints.webhook.request_queue import RequestState
 from resolver.models.run import Command, Extension, Trigger
 from resolver.runs.common import open_host, trigger_for_target
 from resolver.runs.wiring.sandbox import RunHost
@@ -153,6 +154,20 @@ def test_a_run_that_waits_is_stopped_before_it_starts(scenario: Scenario) -> Non
     assert scenario.execute(stop, [scenario.request]) is None
     assert reactions(stop) == ["+1"] and not scenario.answers()
     assert scenario.left == [scenario.trigger_of(stop)]
+
+
+@pytest.mark.parametrize("executor", ["here", "there"])
+def test_a_command_for_the_run_of_another_process_is_left_for_it(
+    scenario: Scenario, executor: str
+) -> None:
+    working: dict[str, Any] = {"state": RequestState.WORKING, "executor": executor}
+    scenario.waiting = [SimpleNamespace(trigger=scenario.request, **working)]
+    comment = scenario.comment("@agent pause")
+    pause = scenario.trigger_of(comment)
+    scenario.commands.execute(pause)
+    is_elsewhere = executor == "there"
+    assert scenario.left == ([pause] if is_elsewhere else [])
+    assert reactions(comment) == ["+1" if is_elsewhere else "eyes"]
 
 
 def test_continue_without_a_run_starts_one(scenario: Scenario) -> None:

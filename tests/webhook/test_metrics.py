@@ -5,6 +5,7 @@ import urllib.request
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -99,28 +100,18 @@ def test_metrics_have_a_port_of_their_own() -> None:
         serve_metrics(Backlog, "127.0.0.1", port)
 
 
-class Queue:
-    """A queue that can be out of order."""
-
-    def __init__(self, failure: ResolverError | None = None) -> None:
-        self._failure = failure
-
-    def check(self) -> None:
-        if self._failure is not None:
-            raise self._failure
-
-
 def test_a_server_is_ready_if_its_database_and_its_disk_can_take_a_delivery(tmp_path: Path) -> None:
     def check(queue: Any, folder: Path = tmp_path, min_free: int = 1) -> None:
         check_readiness(queue, folder, BackgroundThreads(), min_free)
 
-    check(Queue())
+    usable = SimpleNamespace(check=lambda: None)
+    check(usable)
     with pytest.raises(DatabaseError):
-        check(Queue(DatabaseError("gone")))
+        check(SimpleNamespace(check=unusable))
     with pytest.raises(ResolverError, match="bytes left"):
-        check(Queue(), min_free=10**18)
+        check(usable, min_free=10**18)
     with pytest.raises(ResolverError, match="can't be read"):
-        check(Queue(), tmp_path / "gone")
+        check(usable, tmp_path / "gone")
 
 
 def test_a_line_of_the_log_has_the_id_of_its_run(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,13 +24,13 @@ from resolver.events.run_log import RunLog
 from resolver.events.stream import utc_now
 from resolver.github.comments.report import RunFailure, failure_from_error
 from resolver.github.events.checks import check_key
-from resolver.github.events.quota_ledger import CostTotal, LedgerRun
+from resolver.github.events.quota_ledger import CostTotal
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Publication, PullRequest, RunState, Trigger, TriggerKind
 from resolver.runs.common import run_id, trigger_for_target
 from resolver.runs.conversation.comments import Conclusion, conclude
 from resolver.runs.pipeline import run_pipeline
-from resolver.runs.quotas.admission import ledger_key, reserve_quota
+from resolver.runs.quotas.admission import reserve_quota
 from resolver.runs.stages import (
     ExecutedRun,
     PublishedRun,
@@ -65,7 +65,6 @@ class Stage:
         self.state = RunState.FINISHED
         self.pull: PullRequest | None = None
         self.requests: list[RunRequest] = []
-        self.budgets: list[float] = []
 
     def __call__(self, request: RunRequest, forge: GitHubForge) -> RunResult:
         if request.ended_by is not None:
@@ -77,7 +76,6 @@ class Stage:
         except QuotaReached as error:
             conclusion = Conclusion(failure_from_error(error), error.exit_code, error.is_silent)
             return conclude(values, conclusion, forge)
-        self.budgets.append(accepted.quota_left)
         values = replace(values, accepted=accepted)
         log = RunLog(request.output.log, lambda event: event, utc_now, copy=request.log_copy)
         source = values.settings.clone_url(request.trigger.repository)
@@ -149,22 +147,6 @@ class Scenario:
         """Return the costs of the month, which has had runs of one repository."""
         [total] = self.table.totals(utc_now())
         return total
-
-    def record(self, trigger: Trigger, cost: float = 0.0, ending: str = "") -> None:
-        """Put an entry of the run for a request into the table, as an earlier attempt did."""
-        now = utc_now()
-        entry = LedgerRun(
-            key=ledger_key(trigger.key),
-            run=run_of(trigger),
-            thread=trigger.number or 0,
-            user="mona",
-            at=now,
-            until=now + timedelta(hours=1),
-            reserved=0.0 if ending else 1.0,
-            cost=cost,
-            ending=ending,
-        )
-        self.table.change(trigger.repository, now, lambda ledger: (ledger.with_run(entry), None))
 
     def comment(self, issue: Issue | None = None) -> str:
         """Return our comment on the issue, which is one."""

@@ -15,6 +15,7 @@ from typing import Any
 import dbos
 import pytest
 
+from resolver.controller.control import Control, Pause, Resume, Stop
 from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.executors import LeasedExecutor
@@ -37,6 +38,7 @@ from resolver.models.run import Command, Trigger
 from resolver.storage.database import DatabaseError, ServerDatabase, parse_database_url
 from tests.github import reports
 from tests.parts.waiting import until
+from tests.webhook.test_comment_commands import taken
 
 
 @dataclass
@@ -64,8 +66,9 @@ class Requests:
         self.intake = RequestIntake(self.queue, self.acknowledged.append)
         self.executor = LeasedExecutor(self.database)
         self.executor.register()
+        self.active_runs = ActiveRuns()
         runs: Any = SimpleNamespace(
-            execute=self.execute_run, active_runs=ActiveRuns(), outage_retry=timedelta(hours=1)
+            execute=self.execute_run, active_runs=self.active_runs, outage_retry=timedelta(hours=1)
         )
         commands: Any = SimpleNamespace(execute=self.execute_command)
         self.worker = Worker(url, self.queue, runs, commands, self.executor)
@@ -147,6 +150,28 @@ def test_new_work_waits_for_its_turn_and_commands_do_not(requests: Requests) -> 
     requests.wait(1 + len(work) + len(commands) + 1)
     executed = {trigger.command for trigger, _ in requests.executed}
     assert executed == {*work, Command.CONTINUE}
+
+
+def test_a_command_from_another_process_reaches_the_run_once(
+    requests: Requests, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    requests.released.clear()
+    requests.intake.enqueue("delivery", ASKED)
+    requests.start()
+    until(lambda: requests.executed)
+    control, later = Control(), ASKED.at + timedelta(seconds=9)
+    requests.active_runs.register(ASKED, control)
+    sent = [
+        reports.trigger(key=command.value, command=command, instruction="", at=later)
+        for command in (Command.STOP, Command.PAUSE, Command.RESUME)
+    ]
+    for command in sent:
+        requests.queue.leave_command(requests.queue.active(), command)
+        until(lambda command=command: requests.active_runs.has_received(command))
+    assert {type(request) for request in taken(control)} == {Stop, Pause, Resume}
+    assert caplog.text.count("stop on octo/demo#12, from another process") == 1
+    assert requests.queue.take_commands(requests.queue.active()[0]) == sent[:1], "until it is over"
 
 
 def test_what_came_too_late_for_a_run_is_executed_after_it(requests: Requests) -> None:

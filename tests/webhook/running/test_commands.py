@@ -6,8 +6,6 @@ Whole runs, because a comment has to reach a run in another process.
 import json
 from typing import Any
 
-import pytest
-
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.runs import bash, finish
 from tests.parts.stored_runs import log_in, runs_in
@@ -99,27 +97,3 @@ def test_a_stop_ends_a_long_command_and_says_who_stopped_it_and_how_to_continue(
     until(lambda: server.log.count("was handled before") >= 2)
     assert len(thread.final_comments()) == 2
     assert len(plans.times("stopped")) == 3
-
-
-@pytest.mark.attack
-def test_a_stop_in_another_repository_stops_nothing(
-    forge: Forge, server: Server, plans: Plans
-) -> None:
-    """Somebody stops the run of an issue with the same number and a repository with the same name
-    at another owner: the run continues, in a folder of its own."""
-    plans.add("ours", SLEEP, finish(SUMMARY))
-    own = Thread(forge, server, "ours")
-    own.say("@agent please fix this")
-    own.begun("301.5")
-    foreign = Thread(forge, server, "theirs")
-    foreign.issue = forge.issue(forge.repository("evil/ours"), "theirs")
-    assert foreign.issue.number == own.issue.number
-    stop = foreign.say(f"@agent stop octo/ours#{own.issue.number}")
-    until(lambda: reactions(stop) or forge.own_comments(foreign.issue))
-    plans.add("theirs", FIX, finish(SUMMARY))
-    foreign.say("@agent please fix this")
-    until(foreign.pulls)
-    assert not own.final_comments()
-    own.say("@agent stop")
-    until(own.final_comments)
-    assert not any(evil in str(own.events()) for evil in ("evil/ours", "plan-theirs"))
