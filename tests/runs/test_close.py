@@ -46,8 +46,8 @@ class Workflow:
             **environment,
         }
 
-    def leave_comment(self, trigger: Trigger | None = None) -> None:
-        """Write the comment that a run of the first job has when it is killed.
+    def leave_comment(self, trigger: Trigger | None = None) -> Trigger:
+        """Write the comment that a run of the first job has when it is killed. Return its request.
 
         trigger: the run's request. None for the one that the event makes.
         """
@@ -65,6 +65,7 @@ class Workflow:
             job=actions_run(environment),
         )
         forge_for(self._github).progress_writer().write_progress(left, None)
+        return trigger
 
     def close(self, *command: str, **environment: str) -> int:
         """Return the exit code of the closing step in a job with these variables."""
@@ -111,6 +112,20 @@ def test_the_closing_step_says_once_that_a_killed_run_died(
     assert workflow.close(command, **job) == 0
     assert "Nothing to close" in capsys.readouterr().out
     assert bodies(issue) == [comment]
+
+
+def test_the_comment_of_a_run_that_opened_its_pull_request_becomes_the_result(
+    workflow: Workflow, github: GitHubServer, issue: Issue
+) -> None:
+    """The run was killed at its end, or GitHub took no final comment."""
+    trigger = workflow.leave_comment()
+    github.commit(NAME, "agent/it-breaks", {"a.py": "fixed"})
+    report = reports.report(trigger=trigger)
+    pull = forge_for(github).open_pull_request(report, "agent/it-breaks")
+    assert workflow.close() == 0
+    [comment] = bodies(issue)
+    assert "ending=pull_request -->" in comment
+    assert f"Resolver opened [#{pull.number}]" in comment
 
 
 @pytest.mark.parametrize("is_killed_at_work", [True, False])

@@ -4,21 +4,13 @@ Whole runs, because comment, outputs, summary, log and exit code of each ending 
 """
 
 import json
-import re
-from typing import Any
 
 import pytest
 
 from tests.attacks.canaries import files_below, leaks
-from tests.parts.model_endpoint import Answer, error
-from tests.parts.runs import MODEL_KEY, Ended, finish
-from tests.runs.scenario import FIX, SUMMARY, Scenario
-
-
-def ending(body: str) -> str:
-    found = re.search(r" ending=(\w+)", body)
-    assert found, body
-    return found[1]
+from tests.parts.model_endpoint import error
+from tests.parts.runs import MODEL_KEY, Ended
+from tests.runs.scenario import Scenario
 
 
 def asked(scenario: Scenario, **environment: str) -> tuple[Ended, str]:
@@ -75,41 +67,3 @@ def test_a_missing_engine_never_means_less_isolation(scenario: Scenario) -> None
     assert done.exit_code == 1, done.stderr
     assert not scenario.endpoint.requests
     assert "no Docker engine answers at tcp://127.0.0.1:1" in body
-
-
-def no_writing(scenario: Scenario, status: int, times: int) -> None:
-    """From the fix on GitHub takes no comment, so many times."""
-    begun: list[int] = []
-
-    def answer(body: dict[str, Any]) -> Answer:
-        if not begun:
-            begun.append(1)
-            scenario.github.fail_next("PATCH", r"/issues/comments/", status, times=times)
-            scenario.github.fail_next("POST", r"/issues/\d+/comments", status, times=times)
-        return finish(SUMMARY) if len(body["messages"]) > 2 else FIX
-
-    scenario.endpoint.answer_with(answer)
-
-
-def test_a_final_comment_that_is_never_accepted_is_left_to_the_closing_step(
-    scenario: Scenario,
-) -> None:
-    """Whole runs, because the closing step reads what the run has left."""
-    no_writing(scenario, 422, times=999)  # an outage would be waited for
-    done, body = asked(
-        scenario, RESOLVER_PACE='{"write_interval": 0, "final_comment": 0, "first_wait": 0.05}'
-    )
-    [pull] = scenario.pulls()
-    assert done.exit_code == 1 and ending(body) == "progress"
-    assert scenario.outputs()["state"] == "", "so that the job `close` runs"
-    assert scenario.outputs()["pull-request-url"].endswith(f"/pull/{pull.number}")
-    assert (
-        "::error title=Resolver::The result of this run could not be posted on GitHub."
-        in done.stdout
-    )
-    assert f"/pull/{pull.number}" in scenario.summary()
-    scenario.github.forget_failures()
-    event = scenario.github.event_issue_comment(scenario.issue.comments[0])
-    assert scenario.action(event, INPUT_CLOSE="true").exit_code == 0
-    [body] = scenario.bot_comments()
-    assert ending(body) == "pull_request" and f"Resolver opened [#{pull.number}]" in body

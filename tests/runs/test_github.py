@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.parts.model_endpoint import Answer
-from tests.parts.runs import bash, finish
+from tests.parts.runs import finish
 from tests.parts.waiting import until
 from tests.runs.scenario import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario
 
@@ -106,20 +106,6 @@ def test_an_author_without_write_access_gets_no_run(scenario: Scenario, role: st
     [comment] = scenario.bot_comments()
     assert "write access" in comment
     assert not [r for r in scenario.github.requests if r.kind == "git"]
-
-
-@pytest.mark.attack
-def test_a_workflow_change_is_kept_and_not_pushed(scenario: Scenario) -> None:
-    """The agent changes a workflow: the patch is kept and not pushed."""
-    scenario.endpoint.script(
-        bash("mkdir -p .GitHub/workflows && echo 'on: push' > .GitHub/workflows/x.yml"), finish()
-    )
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert done.exit_code == 5
-    assert not scenario.branches()
-    [comment] = scenario.bot_comments()
-    assert ".GitHub/workflows/x.yml" in comment
-    assert b"on: push" in (done.output / "patch.diff").read_bytes()
 
 
 NEW_NAME = "octo/renamed"

@@ -117,7 +117,7 @@ def sweep(
 
 @pytest.mark.parametrize(
     "step",
-    [20, pytest.param(5, marks=pytest.mark.nightly), pytest.param(1, marks=pytest.mark.deep)],
+    [pytest.param(5, marks=pytest.mark.nightly), pytest.param(1, marks=pytest.mark.deep)],
 )
 def test_a_run_killed_after_each_event_and_in_its_resume_comes_to_the_same(
     killer: Killer, model_endpoint: ModelEndpoint, tmp_path: Path, step: int
@@ -145,6 +145,11 @@ class OnGitHub:
     def issue(self, title: str) -> Issue:
         made: Issue = self.github.create_issue(REPOSITORY, title, "2 + 2 gives 0.", author="zoe")
         return made
+
+    def count_lines(self, branch: str) -> list[str]:
+        """Return the lines that the agent's commands have left."""
+        git = self.github.repository(REPOSITORY).git
+        return str(git.text("show", f"refs/heads/{branch}:count.txt")).splitlines()
 
     def published(self, issue: Issue) -> tuple[int, int, int]:
         """Return the numbers of branches, pull requests and comments for the issue."""
@@ -177,15 +182,16 @@ def on_github(github: GitHubServer, killer: Killer, tmp_path: Path) -> OnGitHub:
 
 
 def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGitHub) -> None:
-    """Whole runs, because each is killed at another step: after the first check, with the verdict
-    on the disk, and at each step that others can see."""
+    """Whole runs, because each is killed at another step: in the middle of the agent's work, after
+    the first check, with the verdict on the disk, and at each step that others can see."""
     killer, issue = on_github.killer, on_github.issue("add subtracts")
     killer.environment = {**killer.environment, "RESOLVER_VERIFY": "true"}
     output = on_github.folder / "output"
     sent = "http.client.send"
     start = ("resolve", f"{REPOSITORY}#{issue.number}", "--output", output)
     resume = ("resolve", "--resume", output)
-    assert killer.run(*start, kind="check_executed") == KILLED, killer.printed
+    assert killer.run(*start, kind="file_edit_result") == KILLED, killer.printed
+    assert killer.run(*resume, kind="check_executed") == KILLED, killer.printed
     assert killer.run(*resume, kind="verification_completed") == KILLED, killer.printed
     assert killer.run(*resume, audit="subprocess.Popen", word="'push'") == KILLED, killer.printed
     assert on_github.published(issue) == (0, 0, 1), "the comment shows the progress"
@@ -198,6 +204,10 @@ def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGit
     assert on_github.published(issue) == (1, 1, 1)
     log, outcome = read(output)
     require_verified_once(log, outcome)
+    assert sum(isinstance(e, ModelReplied) for e in log) == len(SCRIPT), "a reply was asked again"
+    assert outcome["divergences"] == []
+    counted = on_github.count_lines(outcome["branch"])
+    assert counted == ["one", "two twice", "three twice"], "a command was done again or was lost"
     assert outcome["branch"] == f"agent/issue-{issue.number}-add-subtracts"
     assert outcome["pull_request"]["number"] > issue.number
     assert outcome["comment_url"]

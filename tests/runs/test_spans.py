@@ -27,11 +27,11 @@ from resolver.models.verification import CheckExecution
 from resolver.runs import spans
 from resolver.runs.common import environment_secrets
 from resolver.runs.conversation.comments import Conclusion, conclude
+from resolver.runs.pipeline import run_pipeline
 from resolver.runs.spans import SpanWriter, export_spans, with_trace
 from resolver.security.redaction import Redactor
 from tests.parts.collector import Collector
-from tests.parts.model_endpoint import ModelEndpoint
-from tests.parts.runs import CommandLine, bash, make_checkout
+from tests.parts.memory_forge import MemoryForge
 from tests.runs.plain_values import executed_values, run_request
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -168,23 +168,15 @@ def test_spans_that_can_not_be_sent_do_not_end_the_run(
 
 
 def test_a_run_arrives_at_the_collector_as_one_trace(
-    collector: Collector,
-    environment: dict[str, str],
-    command_line: CommandLine,
-    model_endpoint: ModelEndpoint,
-    tmp_path: Path,
+    collector: Collector, environment: dict[str, str], tmp_path: Path
 ) -> None:
-    """The whole way: the standard variables of a command line, a run on a checkout, and what the
-    collector got."""
-    checkout = make_checkout(tmp_path / "calc", {"calc.py": "def add(a, b):\n    return a - b\n"})
-    model_endpoint.script(bash(f"echo {SECRET}; exit 3"), bash("cat missing"))
-    limited = command_line.call_resolve(checkout, "--max-iterations", "2", **environment)
-    assert limited.exit_code == 4, limited.stderr
+    request = run_request(tmp_path)
+    host = replace(request.host, environment=environment)
+    forge: Any = MemoryForge(tmp_path / "issue.md", level="read")  # it refuses the run
+    result = run_pipeline(replace(request, host=host), forge, lambda _: None)
     exported = b"".join(collector.bodies)
-    for name in ("invoke_agent resolver", "execute_tool execute_bash", "chat openai/scripted"):
-        assert name.encode() in exported, name
-    trace = bytes.fromhex(limited.outcome["traceparent"].split("-")[1])
-    assert trace in exported and b"service.name" in exported
+    assert result.outcome_file.traceparent is not None
+    assert bytes.fromhex(result.outcome_file.traceparent.split("-")[1]) in exported
+    assert b"invoke_agent resolver" in exported and b"service.name" in exported
     assert {headers["x-key"] for headers in collector.headers} == {SECRET}
-    assert SECRET.encode() not in exported + limited.everything
-    assert b"cat missing" not in exported, "content is not exported"
+    assert SECRET.encode() not in exported

@@ -12,10 +12,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import docker
 import pytest
 
-from tests.parts.engine import wait_until_removed
 from tests.parts.model_endpoint import ModelEndpoint, slow
 from tests.parts.processes import act_on_start, count_running
 from tests.parts.runs import CommandLine, Ended, bash, finish, git, make_checkout
@@ -99,19 +97,6 @@ def test_a_signal_ends_what_runs_in_a_sandbox(
         published = command_line.call("publish", done.output)
         assert published.exit_code == 0, published.stdout + published.stderr
         assert "+ $2" in git(checkout, "show", f"{done.outcome['branch']}:calc.sh")
-
-
-@pytest.mark.engine
-def test_a_signal_ends_what_runs_in_a_container(
-    command_line: CommandLine, engine: docker.DockerClient, python_image: str, tmp_path: Path
-) -> None:
-    checkout = make_checkout(tmp_path / "calc", {**FILES, **CHECKS})
-    options = ("--runtime", "docker", "--image", python_image)
-    done = stop_while_it_runs(command_line, checkout, "sleep 3003", False, *options)
-    require_stopped(done, checkout, True, "publish")
-    assert count_running("sleep 3003") == 0
-    for name in ("", "-base", "-head"):
-        wait_until_removed(engine, f"{done.outcome['run']}{name}")
 
 
 def test_a_signal_ends_a_run_that_waits_for_its_model(

@@ -11,6 +11,7 @@ import pytest
 from resolver.config.settings import load_settings
 from resolver.controller.control import Control, Stop
 from resolver.errors import RunStopped
+from resolver.events.run_log import RunLog
 from resolver.github.client.access import FixedToken, GitHubAccess
 from resolver.github.events.starting_events import ListeningPolicy
 from resolver.github.github_forge import GitHubForge
@@ -21,13 +22,13 @@ from resolver.runs.conversation.watch import (
     find_withdrawal,
     require_standing_request,
 )
-from tests.parts.events import Payload
+from resolver.runs.pipeline import _publish
+from resolver.runs.stages import StageValues
 from tests.parts.github_server.state import Comment, Issue
-from tests.parts.model_endpoint import Answer
-from tests.parts.runs import Ended, finish
+from tests.parts.memory_forge import MemoryForge
 from tests.parts.waiting import Steps
-from tests.runs.plain_values import run_request
-from tests.runs.scenario import FIX, REPOSITORY, SELDOM, SUMMARY, Scenario
+from tests.runs.plain_values import prepared_run, run_request
+from tests.runs.scenario import REPOSITORY, Scenario
 
 AT = datetime(2026, 1, 2, tzinfo=UTC)
 ASKED = RequestText("@agent please fix this")
@@ -142,30 +143,26 @@ def test_the_conversation_that_a_start_reads_tells_the_state_of_the_request(
         assert at_start == forge.request_status(trigger)
 
 
-def withdraw(scenario: Scenario, payload: Payload, how: Callable[[], object]) -> Ended:
-    """Run with `how` called before the agent's last reply."""
+class ForgeWithoutRequest(MemoryForge):
+    """A forge on which the comment of the request was deleted."""
 
-    def ended(_: dict[str, Any]) -> Answer:
-        how()
-        return finish(SUMMARY)
-
-    answers: list[Callable[[dict[str, Any]], Answer]] = [lambda _: FIX, ended]
-    scenario.endpoint.answer_with(lambda body: answers.pop(0)(body))
-    done = scenario.action(payload, **SELDOM)
-    assert done.exit_code == 1, done.stdout + done.stderr
-    assert not scenario.branches() and not scenario.pulls()
-    return done
+    def request_status(self, trigger: Trigger) -> RequestStatus:
+        return RequestStatus(has_comment=trigger.comment_id is not None)
 
 
 @pytest.mark.attack
-def test_the_result_of_a_deleted_request_is_kept_and_not_published(scenario: Scenario) -> None:
+def test_the_result_of_a_deleted_request_is_kept_and_not_published(
+    values: StageValues, log: RunLog
+) -> None:
     """The request is deleted while the run works: the result is kept and not published."""
-    comment = scenario.mention()
-    payload = scenario.github.event_issue_comment(comment)
-    withdraw(scenario, payload, lambda: scenario.issue.comments.remove(comment))
-    [result] = scenario.bot_comments()
-    assert "the comment that asked for it was deleted while the run was working" in result
-    assert "You don't need to do anything." in result and "@agent publish" not in result
+    assert values.executed is not None
+    prepared, forge = prepared_run(values.request), ForgeWithoutRequest()
+    values = replace(values, prepared=prepared, log=log)
+    with pytest.raises(RunStopped) as stopped:
+        list(_publish(values, prepared, values.executed, log, forge))  # type: ignore[arg-type]
+    reason = "the comment that asked for it was deleted while the run was working"
+    assert (stopped.value.what, stopped.value.withdrawn) == (reason, True)
+    assert (forge.pulls, forge.reports) == ({}, [])
 
 
 @pytest.mark.attack
