@@ -124,15 +124,6 @@ def test_an_unsupported_temperature_is_left_out(
     assert "temperature" not in model_endpoint.requests[0].body
 
 
-def test_an_unknown_claude_may_write_more_than_a_page(
-    model_endpoint: ModelEndpoint, asked: Build
-) -> None:
-    model_endpoint.script(reply("x"), reply("x"))
-    asked("anthropic/claude-of-2031").model.complete(HELLO)
-    asked("anthropic/claude-sonnet-4-5").model.complete(HELLO)
-    assert [r.body["max_tokens"] for r in model_endpoint.requests] == [32_000, 64_000]
-
-
 @pytest.mark.parametrize(
     ("name", "takes_tools"),
     [
