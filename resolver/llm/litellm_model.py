@@ -52,7 +52,6 @@ class LiteLLMModel:
         *,
         on_retry: OnRetry,
         sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
         money_left: MoneyLeft = unbounded,
     ) -> None:
@@ -60,7 +59,6 @@ class LiteLLMModel:
 
         on_retry: called before each retry.
         sleep: waits that many seconds; an exception from it ends the call.
-        clock: returns a monotonic time in seconds.
         jitter: returns a number from 0 to 1, so that runs that failed together do not retry
         together.
         money_left: called before each call, which is not made if it would cost more.
@@ -68,7 +66,6 @@ class LiteLLMModel:
         self._config = config
         self._on_retry = on_retry
         self._sleep = sleep
-        self._clock = clock
         self._jitter = jitter
         self._money_left = money_left
         self._last_call: CallSize | None = None
@@ -103,7 +100,7 @@ class LiteLLMModel:
         Raises ContextWindowExceeded, ModelAuthError, or ModelError if retries did not help, and
         LimitReached if the rest of the budget does not suffice for a call.
         """
-        started = self._clock()
+        started = time.monotonic()
         self._require_room(messages, tools)
         reply = self._query_without_rejected_images(messages, tools)
         hint = _hint_for(reply)
@@ -117,9 +114,9 @@ class LiteLLMModel:
                 )
             except LimitReached:
                 # The first reply is paid for: return it, so that its cost is recorded.
-                return reply.model_copy(update={"latency": self._clock() - started})
+                return reply.model_copy(update={"latency": time.monotonic() - started})
             reply = add_usage(reply, second_reply)
-        return reply.model_copy(update={"latency": self._clock() - started})
+        return reply.model_copy(update={"latency": time.monotonic() - started})
 
     def _require_room(self, messages: list[ChatMessage], tools: list[ToolSpec] | None) -> None:
         """Raise ContextWindowExceeded if the request is certainly larger than the context window,
