@@ -177,7 +177,7 @@ def _render_result(log: ReplayLog, result: Reexecution) -> str:
         differences=len(result.differences),
         skipped=result.skipped,
         recorded=recorded,
-        what=one_line(f"{step.verb} {step.subject}", 200) if step else None,
+        what=one_line(step.plain_title, 200) if step else None,
         difference=difference,
     )
 

@@ -112,7 +112,7 @@ class LiveView:
         left = max(0.0, state.limits.max_time - state.elapsed(now))
         text = render(
             "run/live_view.txt.j2",
-            title=for_terminal(one_line(f"{step.verb} {step.subject}")) if step else None,
+            title=for_terminal(one_line(step.plain_title)) if step else None,
             activity=self._activity,
             elapsed=timedelta(seconds=int((now - self._event_at).total_seconds())),
             state=state.run_state,

@@ -22,7 +22,7 @@ from resolver.events.log import (
     parse_logged_event,
 )
 from resolver.events.state import State
-from resolver.models.run import Completion, PlanItem, RunState
+from resolver.models.run import FINAL_STATES, Completion, PlanItem, RunState
 from resolver.trace.plain import clean, clean_diff, one_line, plural, relative_command
 from resolver.trace.view import (
     Entry,
@@ -145,9 +145,9 @@ def step_of(
         event_id=action.id,
         kind=str(getattr(action, "kind", "")),
         verb=shown["verb"],
-        subject=title,
-        thought=clean(action.thought).strip(),
-        prose=clean(shown["prose"]).strip(),
+        subject=title or None,
+        thought=clean(action.thought).strip() or None,
+        prose=clean(shown["prose"]).strip() or None,
         action=request if clean(request.text).strip() not in ("", title) else None,
         badge=shown["badge"],
         mood=shown["mood"],
@@ -201,7 +201,7 @@ def _outputs(observation: Event) -> Iterable[TraceBlock]:
 def _with_reply(step: TraceStep, reply: Completion) -> TraceStep:
     return replace(
         step,
-        thought=step.thought or clean(reply.reasoning).strip(),
+        thought=step.thought or clean(reply.reasoning).strip() or None,
         cost=reply.cost,
         tokens=reply.tokens,
     )
@@ -223,7 +223,7 @@ def _header(events: list[Event]) -> TraceHeader:
         findings[MAX_FINDINGS - 1 :] = [f"and {len(findings) - MAX_FINDINGS + 1} more"]
     header = TraceHeader(
         state=state.run_state.value,
-        mood=_MOODS.get(state.run_state, "plain"),
+        mood=_mood_of(state.run_state),
         reason=one_line(state.reason or "", 300),
         verdict=one_line(describe_verdict(newest.evidence)) if newest else None,
         evidence=tuple(one_line(text, 300) for text in findings[:MAX_FINDINGS]),
@@ -265,11 +265,7 @@ def _with_start(header: TraceHeader, start: life.RunStarted) -> TraceHeader:
     )
 
 
-_MOODS: dict[RunState, Mood] = {
-    RunState.FINISHED: "good",
-    RunState.REJECTED: "bad",
-    RunState.ERROR: "bad",
-    RunState.STOPPED: "bad",
-    RunState.STUCK: "bad",
-    RunState.LIMIT: "bad",
-}
+def _mood_of(state: RunState) -> Mood:
+    if state is RunState.FINISHED:
+        return "good"
+    return "bad" if state in FINAL_STATES else "plain"

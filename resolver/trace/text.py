@@ -62,9 +62,9 @@ def live_line(event: Event, roots: Sequence[str] = ()) -> str | None:
         return None
     if is_step(event):
         step = step_of(event, 0, None, roots)
-        prose = one_line(step.prose)
+        prose = one_line(step.prose or "")
         suffix = f": {prose}" if prose else ""
-        return for_terminal(f"> {_title(step)}{suffix}")
+        return for_terminal(f"> {step.plain_title}{suffix}")
     if event.cause is not None and not isinstance(event, (ActionBase, o.AgentStateChanged)):
         return _result_line(event)
     note = note_of(event)
@@ -104,10 +104,6 @@ def _action_stub(observation: Event) -> ActionBase:
     return ActionBase(id=observation.cause or 0, timestamp=observation.timestamp)
 
 
-def _title(step: TraceStep) -> str:
-    return f"{step.verb} {step.subject}".rstrip()
-
-
 class TerminalProgress:
     """Prints each step when it begins and how it ended: styled on a terminal, else plain lines.
 
@@ -143,7 +139,7 @@ class TerminalProgress:
                 self._print(f"  | {output}", "dim")
 
     def _print_thought(self, action: ActionBase) -> None:
-        thought = one_line(step_of(action, self._steps, None).thought, 200)
+        thought = one_line(step_of(action, self._steps, None).thought or "", 200)
         if thought and (self._verbose or self._console.is_terminal):
             self._print(for_terminal(thought), "italic dim")
 

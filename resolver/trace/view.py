@@ -5,7 +5,6 @@ are cleaned already (see plain.py); the renderers only lay them out.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,7 +12,7 @@ from resolver.config.templates import render, template_values
 from resolver.events.base import EventBase
 from resolver.events.lifecycle import VerificationCompleted
 from resolver.events.log import Event, Unknown
-from resolver.events.state import ModelMetrics, State
+from resolver.events.state import State
 from resolver.models.run import PlanItem, RunState, Tokens
 from resolver.models.verification import VerificationEvidence
 from resolver.trace.plain import clean, duration, money, one_line, plural
@@ -38,9 +37,9 @@ class TraceStep:
 
     number: 1, 2, 3, ... as shown to a person.
     event_id, kind: of the action's event.
-    verb, subject: the title. `subject` is one line of inline code and may be empty.
-    thought: the model's reasoning before the action.
-    prose: text in the action itself (a message, a note, the final message).
+    verb, subject: the title. `subject` is one line of inline code; None if the verb says all.
+    thought: the model's reasoning before the action; None for none.
+    prose: text in the action itself (a message, a note, the final message); None for none.
     action: what was requested, if the title does not hold all of it.
     outputs: texts of the observation.
     badge, mood: the result in a word or two, such as `exit code 1`.
@@ -54,9 +53,9 @@ class TraceStep:
     event_id: int
     kind: str
     verb: str
-    subject: str = ""
-    thought: str = ""
-    prose: str = ""
+    subject: str | None = None
+    thought: str | None = None
+    prose: str | None = None
     action: TraceBlock | None = None
     outputs: tuple[TraceBlock, ...] = ()
     badge: str | None = None
@@ -71,6 +70,11 @@ class TraceStep:
     def title(self) -> str:
         """The title as one line of plain text."""
         return f"{self.verb} `{self.subject}`" if self.subject else self.verb
+
+    @property
+    def plain_title(self) -> str:
+        """The title without markup."""
+        return f"{self.verb} {self.subject}" if self.subject else self.verb
 
     @property
     def measures(self) -> tuple[str, ...]:
@@ -173,20 +177,8 @@ class TraceView:
 
 def cost_parts(state: State) -> tuple[str, ...]:
     """Return one line per model and one per service, where there are several; else none."""
-    return (*_lines(state.metrics), *_lines(state.services))
-
-
-def _lines(metrics: Mapping[str, ModelMetrics]) -> tuple[str, ...]:
-    if len(metrics) < 2:
-        return ()
-    return tuple(f"{one_line(name)}: {_model_cost(usage)}" for name, usage in metrics.items())
-
-
-def _model_cost(metrics: ModelMetrics) -> str:
-    cost = money(metrics.priced if metrics.cost is not None or metrics.priced else None)
-    prefix = "at least " if metrics.cost is None and metrics.priced else ""
-    replies = f"{metrics.calls:,} {'reply' if metrics.calls == 1 else 'replies'}"
-    return f"{prefix}{cost} for {replies}, {plural(metrics.tokens.output, 'token')} out"
+    values = {"one_line": one_line, "money": money, "plural": plural}
+    return tuple(render("trace/costs.txt.j2", state=state, **values).splitlines())
 
 
 MAX_NOTE_LENGTH = 300

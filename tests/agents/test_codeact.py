@@ -109,17 +109,13 @@ def test_after_finish_the_next_step_calls_the_model_again() -> None:
     assert [m["role"] for m in messages] == ["user", "assistant", "tool", "tool", "user"]
 
 
-def test_a_full_context_requests_a_condensation() -> None:
+def test_a_full_context_requests_a_condensation_and_is_an_error_without_one() -> None:
     run = Run([TASK])
-    agent = run.agent(ContextWindowExceeded("too long"), bash("a"))
+    full = ContextWindowExceeded("too long")
+    agent = run.agent(full, bash("a"), full, full)
     assert isinstance(run.step(agent), a.CondensationRequest)
     run.stream.add(Condensation(forgotten=()))
     assert isinstance(run.step(agent), a.CmdRun)
-
-
-def test_a_missing_condensation_is_an_error() -> None:
-    run = Run([TASK])
-    agent = run.agent(ContextWindowExceeded("too long"), ContextWindowExceeded("too long"))
     run.step(agent)
     with pytest.raises(ContextWindowExceeded):
         run.step(agent)

@@ -124,7 +124,8 @@ def test_a_huge_task_is_bounded_and_keeps_the_most_important_parts() -> None:
     assert len(block(prompt, "failed check")) > 9_000
     assert len(block(prompt, "description")) > 29_000
     assert "number 0 " in prompt
-    assert "number 49 " in prompt
+    assert "number 49 " in prompt and "number 25 " not in prompt
+    assert re.search(r"\n\d+ comments before the next one are not shown", prompt)
     assert "issue #11, mentioned" in prompt
 
 

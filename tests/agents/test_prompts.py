@@ -97,15 +97,6 @@ def test_no_text_can_end_its_own_block() -> None:
     assert whole.split(f"\n--- end description by eve {marker} ---")[0] == attack
 
 
-def test_long_conversations_keep_their_oldest_and_newest_comments() -> None:
-    comments = tuple(comment(f"number {i} " + "x" * 5000) for i in range(100))
-    prompt = rendered(make_task("y" * 10**6, comments=comments))
-    assert len(prompt) < 130_000
-    assert all(f"number {n} " in prompt for n in (0, 99))
-    assert "number 50 " not in prompt
-    assert re.search(r"\n\d+ comments before the next one are not shown", prompt)
-
-
 def system_text(dialect: Dialect, **available: bool) -> str:
     agent = make_agent("CodeActAgent", ReplayModel([]), dialect, AvailableTools(**available))
     return agent.system_prompt().content

@@ -9,18 +9,11 @@ from resolver.errors import FrontmatterError
 from resolver.memory.frontmatter import MAX_FRONTMATTER_LENGTH, read_document, validate_document
 
 
-class Input(BaseModel):
-    model_config = ConfigDict(extra="ignore")
-
-    name: str
-
-
 class Head(BaseModel):
     model_config = ConfigDict(extra="ignore")
 
     name: str
     triggers: tuple[str, ...] = ()
-    inputs: tuple[Input, ...] = ()
 
 
 def read(text: str) -> Head:

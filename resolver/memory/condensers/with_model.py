@@ -77,22 +77,14 @@ def render_turns(turns: Sequence[Turn], max_length: int = MAX_QUESTION_LENGTH) -
     """
     results = sum(len(turn.results) for turn in turns)
     max_result_length = max(MIN_RESULT_LENGTH, min(4_000, max_length // (2 * max(1, results))))
-    steps = []
-    for turn in turns:
-        reply_text = turn.reply.completion.text.strip() if turn.reply else ""
-        action_results = []
-        for action in turn.actions:
-            result = turn.results.get(action.id)
-            shown_result = (
-                observation_text(result, max_result_length) if result is not None else "[no result]"
-            )
-            action_results.append(
-                (truncate_middle(action_text(action), MAX_EXCERPT_LENGTH), shown_result)
-            )
-        steps.append(
-            {"said": truncate_middle(reply_text, MAX_EXCERPT_LENGTH), "done": action_results}
-        )
-    return truncate_middle(render("memory/record.md.j2", steps=steps).strip(), max_length)
+    record = render(
+        "memory/record.md.j2",
+        turns=turns,
+        action_text=action_text,
+        result_text=lambda result: observation_text(result, max_result_length),
+        cut=lambda text: truncate_middle(text, MAX_EXCERPT_LENGTH),
+    )
+    return truncate_middle(record.strip(), max_length)
 
 
 MAX_NOTES_LENGTH = 6_000
