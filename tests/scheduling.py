@@ -24,7 +24,7 @@ LONGEST = (
     "images",
     "isolation",
     "tests/code_index/test_index.py",
-    "test_commands",
+    "test_running",
 )
 """Groups and modules that take tens of seconds, in the order in which they start."""
 

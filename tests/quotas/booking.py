@@ -1,7 +1,6 @@
-"""One request that wants to be booked, in a process of its own."""
+"""Requests that reserve a quota, also in processes of their own."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 
 from resolver.git.git import Credential
 from resolver.github.events.quota_decision import (
@@ -11,10 +10,9 @@ from resolver.github.events.quota_decision import (
     QuotaRequest,
     decide_quota,
 )
-from resolver.github.events.quota_ledger import LedgerRun, QuotaLedger
+from resolver.github.events.quota_ledger import Change, LedgerRun, QuotaLedger
 from resolver.storage.ledger_ref import LedgerRef
-
-NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
+from tests.github.events.ledgers import NOW, a_run, key
 
 
 @dataclass(frozen=True)
@@ -33,28 +31,26 @@ class Place:
         )
 
 
-def entry(number: int, thread: int = 12, reserved: float = 5.0) -> LedgerRun:
-    return LedgerRun(
-        key=f"{number:040x}",
-        run=f"20261121-123000-{number:06x}",
-        thread=thread,
-        user=f"user-{number}",
-        at=NOW,
-        until=NOW + timedelta(hours=2),
-        reserved=reserved,
-    )
+def entry(number: int) -> LedgerRun:
+    return a_run(number, user=f"user-{number}")
 
 
-def book(place: Place, number: int, runs: int, cost: float) -> float | None:
-    """US dollars that were set aside for it; None when it was refused."""
-    asked = QuotaRequest(f"{number:040x}", 12, f"user-{number}", bot=False, max_cost=5.0)
-    ceilings = QuotaLimits(thread=QuotaBound(runs, cost))
+def reservation(number: int, limits: QuotaLimits, max_cost: float = 5.0) -> Change[float | None]:
+    """Return the change that reserves the cost of a run on issue 12; its answer is None if it was
+    refused."""
+    asked = QuotaRequest(key(number), 12, f"user-{number}", bot=False, max_cost=max_cost)
 
     def change(ledger: QuotaLedger) -> tuple[QuotaLedger | None, float | None]:
-        decision = decide_quota(ledger, asked, ceilings, NOW)
+        decision = decide_quota(ledger, asked, limits, NOW)
         if isinstance(decision, QuotaExceeded):
             return None, None
-        reserved = min(decision, 5.0)
-        return ledger.with_run(entry(number, reserved=reserved)), reserved
+        reserved = min(decision, max_cost)
+        return ledger.with_run(a_run(number, user=f"user-{number}", reserved=reserved)), reserved
 
-    return place.ledger().change(change)[0]
+    return change
+
+
+def book(place: Place, number: int) -> float | None:
+    """Reserve for one of five runs in the repository."""
+    limits = QuotaLimits(thread=QuotaBound(runs=5))
+    return place.ledger().change(reservation(number, limits))[0]

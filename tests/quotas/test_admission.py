@@ -29,8 +29,9 @@ from resolver.runs.quotas.admission import (
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
 from resolver.storage.run_refs import RUNS
 from tests.github import reports
+from tests.github.events.ledgers import NOW
 from tests.parts.github import GitHubServer
-from tests.quotas.booking import NOW, Place
+from tests.quotas.booking import Place
 from tests.runs.plain_values import PULL, executed_values, published_values, run_log, run_request
 from tests.trace import sample
 

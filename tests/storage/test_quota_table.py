@@ -10,18 +10,13 @@ import pytest
 from sqlalchemy import URL, text
 from sqlalchemy.engine import create_engine
 
-from resolver.github.events.quota_decision import (
-    QuotaBound,
-    QuotaExceeded,
-    QuotaLimits,
-    QuotaRequest,
-    decide_quota,
-)
+from resolver.github.events.quota_decision import QuotaBound, QuotaLimits
 from resolver.github.events.quota_ledger import MAX_RESERVATION, LedgerRun, QuotaLedger
 from resolver.storage.database import DatabaseError, parse_database_url
 from resolver.storage.quota_table import QuotaTable
 from tests.github.events.ledgers import NOW, a_run, ended, key
 from tests.parts.clock import PassingTime
+from tests.quotas.booking import reservation
 
 REPOSITORY = "octo/calc"
 
@@ -39,17 +34,7 @@ def put(table: QuotaTable, *runs: LedgerRun, repository: str = REPOSITORY) -> No
 
 
 def reserve(table: QuotaTable, number: int, limits: QuotaLimits) -> float | None:
-    """Return what was reserved for a run on issue 12; None if it was refused."""
-    asked = QuotaRequest(key(number), 12, f"user-{number}", bot=False, max_cost=2.0)
-
-    def change(ledger: QuotaLedger) -> tuple[QuotaLedger | None, float | None]:
-        decision = decide_quota(ledger, asked, limits, NOW)
-        if isinstance(decision, QuotaExceeded):
-            return None, None
-        reserved = min(decision, 2.0)
-        return ledger.with_run(a_run(number, reserved=reserved)), reserved
-
-    return table.change(REPOSITORY, NOW, change)
+    return table.change(REPOSITORY, NOW, reservation(number, limits, max_cost=2.0))
 
 
 def test_what_is_written_is_read_by_others(database_url: URL, table: QuotaTable) -> None:
