@@ -64,59 +64,46 @@ CHANGE = {"has_change": True}
 ANSWER, REVIEW = {"command": Command.QUESTION}, {"command": Command.REVIEW}
 PUBLIC = {"branch": "agent/issue-12-it-breaks"}
 Kept = tuple[int, str, dict[str, Any]]
+ON_ISSUE: dict[str, Any] = {"number": ISSUE}
+ON_PULL = {"number": PULL, "issue": ISSUE, "is_pull_request": True}
 
 
 @pytest.mark.parametrize(
-    ("command", "kept", "number", "run"),
+    ("asked", "command", "kept", "number", "run"),
     [
-        (Command.CONTINUE, [], ISSUE, None),
-        (Command.CONTINUE, [(ISSUE, "1", {})], ISSUE, "1"),
-        (Command.CONTINUE, [(ISSUE, "1", {}), (PULL, "2", {})], PULL, "2"),
-        (Command.CONTINUE, [(ISSUE, "1", {}), (PULL, "2", {}), (ISSUE, "3", {})], ISSUE, "3"),
+        (ON_PULL, Command.CONTINUE, [], ISSUE, None),
+        (ON_PULL, Command.CONTINUE, [(ISSUE, "1", {})], ISSUE, "1"),
+        (ON_PULL, Command.CONTINUE, [(ISSUE, "1", {}), (PULL, "2", {}), (ISSUE, "3", {})],
+         ISSUE, "3"),
         # Ids have the time of the request, and a server starts requests in an order of its own.
-        (Command.CONTINUE, [(ISSUE, "3", {}), (PULL, "1", {})], PULL, "1"),
+        (ON_PULL, Command.CONTINUE, [(ISSUE, "3", {}), (PULL, "1", {})], PULL, "1"),
         # A review of the pull request, or an answer on it, is no work to continue.
-        (Command.CONTINUE, [(ISSUE, "1", {}), (PULL, "2", ANSWER)], ISSUE, "1"),
-        (
-            Command.CONTINUE,
-            [(ISSUE, "1", {}), (PULL, "2", {"command": Command.REVIEW})],
-            ISSUE,
-            "1",
-        ),
-        (Command.PUBLISH, [(PULL, "1", CHANGE), (ISSUE, "2", ANSWER)], PULL, "1"),
+        (ON_PULL, Command.CONTINUE, [(ISSUE, "1", {}), (PULL, "2", ANSWER)], ISSUE, "1"),
+        (ON_PULL, Command.CONTINUE, [(ISSUE, "1", {}), (PULL, "2", REVIEW)], ISSUE, "1"),
+        (ON_PULL, Command.PUBLISH, [(PULL, "1", CHANGE), (ISSUE, "2", ANSWER)], PULL, "1"),
         # A later run of either conversation has published.
-        (Command.PUBLISH, [(PULL, "1", CHANGE), (ISSUE, "2", PUBLIC)], ISSUE, None),
+        (ON_PULL, Command.PUBLISH, [(PULL, "1", CHANGE), (ISSUE, "2", PUBLIC)], ISSUE, None),
+        # On the issue, only its own work is continued.
+        (ON_ISSUE, Command.CONTINUE, [(ISSUE, "1", {}), (PULL, "2", {})], ISSUE, "1"),
+        (ON_ISSUE, Command.PUBLISH, [], ISSUE, None),
+        (ON_ISSUE, Command.PUBLISH, [(ISSUE, "1", CHANGE), (ISSUE, "2", ANSWER)], ISSUE, "1"),
+        (ON_ISSUE, Command.PUBLISH, [(ISSUE, "1", CHANGE), (ISSUE, "2", PUBLIC)], ISSUE, None),
     ],
-)
-def test_on_a_pull_request_the_newest_work_of_both_conversations_is_continued(
-    tmp_path: Path, command: Command, kept: list[Kept], number: int, run: str | None
+)  # fmt: skip
+def test_the_newest_work_of_the_conversations_that_a_command_is_about_is_continued(
+    tmp_path: Path,
+    asked: dict[str, Any],
+    command: Command,
+    kept: list[Kept],
+    number: int,
+    run: str | None,
 ) -> None:
     conversations = Conversations(tmp_path)
     for conversation, earlier, changes in kept:
         conversations.add(conversation, earlier, **changes)
-    asked = reports.trigger(number=PULL, issue=ISSUE, is_pull_request=True, command=command)
-    trigger, found = find_run_to_continue(asked, "run-9", conversations)
+    request = reports.trigger(command=command, **asked)
+    trigger, found = find_run_to_continue(request, "run-9", conversations)
     assert (trigger.subject, found.run if found else None) == (number, run)
-
-
-@pytest.mark.parametrize(
-    ("command", "kept", "run"),
-    [
-        (Command.CONTINUE, [(ISSUE, "1", {}), (PULL, "2", {})], "1"),
-        (Command.PUBLISH, [], None),
-        (Command.PUBLISH, [(ISSUE, "1", CHANGE), (ISSUE, "2", ANSWER)], "1"),
-        (Command.PUBLISH, [(ISSUE, "1", CHANGE), (ISSUE, "2", PUBLIC)], None),
-    ],
-)
-def test_on_the_issue_only_its_own_work_is_continued(
-    tmp_path: Path, command: Command, kept: list[Kept], run: str | None
-) -> None:
-    conversations = Conversations(tmp_path)
-    for conversation, earlier, changes in kept:
-        conversations.add(conversation, earlier, **changes)
-    asked = reports.trigger(number=ISSUE, command=command)
-    trigger, found = find_run_to_continue(asked, "run-9", conversations)
-    assert (trigger, found.run if found else None) == (asked, run)
 
 
 def test_a_review_is_continued_where_it_was_asked_for(tmp_path: Path) -> None:

@@ -133,6 +133,15 @@ def test_a_stranger_stops_nothing(watched: Watched) -> None:
     assert watched.take_all() == [] and watched.reactions() == [[], []]
 
 
+@pytest.mark.attack
+def test_the_poll_of_comments_stops_the_run_of_a_deleted_request(watched: Watched) -> None:
+    """The request is deleted while the agent works: the run stops."""
+    watched.poll(lambda: None, watched.issue.comments.clear, lambda: None)
+    [stop] = watched.take_all()
+    assert isinstance(stop, Stop) and stop.as_error().withdrawn
+    assert "the comment that asked for it was deleted" in stop.as_error().what
+
+
 def sent_by(login: str, command: Command, *, is_bot: bool = False) -> Trigger:
     return reports.trigger(actor=Actor(login=login, is_bot=is_bot), command=command)
 

@@ -1,6 +1,5 @@
 """Tests of a request that is withdrawn while its run works, and of one that is delivered late."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.controller.control import Control, Stop
 from resolver.errors import RunStopped
 from resolver.events.run_log import RunLog
 from resolver.github.client.access import FixedToken, GitHubAccess
@@ -18,7 +16,6 @@ from resolver.github.github_forge import GitHubForge
 from resolver.models.request_status import RequestStatus, RequestText
 from resolver.models.run import Actor, Trigger, TriggerKind
 from resolver.runs.conversation.watch import (
-    CommentWatch,
     find_withdrawal,
     require_standing_request,
 )
@@ -26,7 +23,6 @@ from resolver.runs.pipeline import _publish
 from resolver.runs.stages import StageValues
 from tests.parts.github_server.state import Comment, Issue
 from tests.parts.memory_forge import MemoryForge
-from tests.parts.waiting import Steps
 from tests.runs.plain_values import prepared_run, run_request
 from tests.runs.scenario import REPOSITORY, Scenario
 
@@ -178,26 +174,6 @@ def test_the_result_is_not_published_for_somebody_who_lost_write_access(
         require_standing_request(request, settings, forge)
     reason = stopped.value.what
     assert "mona has no write access" in reason and "while the run was working" in reason
-
-
-def watch(scenario: Scenario, act: Callable[[Comment], object]) -> Control:
-    """Poll twice, with `act` called in between; return what the run was asked."""
-    comment, control = scenario.mention(), Control()
-    trigger, forge = request_of(scenario, comment)
-    settings = load_settings({}, {})
-    CommentWatch(trigger, control, lambda: forge, [1], settings, 1.0).run(
-        Steps(lambda: None, lambda: act(comment), lambda: None)
-    )
-    return control
-
-
-@pytest.mark.attack
-def test_the_poll_of_comments_stops_the_run_of_a_deleted_request(scenario: Scenario) -> None:
-    """The request is deleted while the agent works: the run stops."""
-    control = watch(scenario, lambda comment: scenario.issue.comments.remove(comment))
-    stop = control.take()
-    assert isinstance(stop, Stop) and stop.as_error().withdrawn
-    assert "the comment that asked for it was deleted" in stop.as_error().what
 
 
 @pytest.mark.attack
