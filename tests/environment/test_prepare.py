@@ -59,27 +59,24 @@ def scenario(sandbox: Runtime, tmp_path: Path) -> Scenario:
 
 
 @pytest.mark.parametrize("sandbox_kind", kinds(LOCAL, DOCKER_BUSYBOX))
-def test_what_the_setup_exports_reaches_the_agents_shell(scenario: Scenario) -> None:
+def test_what_the_setup_exports_reaches_the_agents_shell_and_its_output_the_log(
+    scenario: Scenario,
+) -> None:
     script = (
-        "export MODE='a  b'\nPATH=/own/bin:$PATH\n"
+        "echo preparing; export MODE='a  b'\nPATH=/own/bin:$PATH\n"
         'echo "A=1=2" >>"$GITHUB_ENV"; echo "B=x y" >>"$GITHUB_ENV"\n'
         'echo /tool/bin >>"$GITHUB_PATH"; resolver_take_env; [ "$A" = "1=2" ]'
     )
-    assert scenario.set_up(script) == SetupResult()
+    made = scenario.set_up(script)
+    assert (made.ok, made.output, made.warnings) == (True, "preparing\n", ())
+    action = next(e for e in scenario.state.events if isinstance(e, a.CmdRun))
+    result = next(e for e in scenario.state.events if isinstance(e, o.CmdOutput))
+    assert action.source is Source.ENVIRONMENT and "echo preparing" in action.thought
+    assert (result.content, result.cause) == ("preparing\n", action.id)
+    assert scenario.state.commands == []
     shown = scenario.run('echo "$MODE|$A|$B|${GITHUB_ENV-none}"; echo "$PATH"; pwd').splitlines()
     assert shown[0] == "a  b|1=2|x y|none" and shown[2] == scenario.sandbox.root
     assert shown[1].startswith("/tool/bin:/own/bin:")
-
-
-@here
-def test_the_setup_s_output_is_in_the_log(scenario: Scenario) -> None:
-    scenario.set_up("echo preparing")
-    action = next(e for e in scenario.state.events if isinstance(e, a.CmdRun))
-    result = next(e for e in scenario.state.events if isinstance(e, o.CmdOutput))
-    assert action.source is Source.ENVIRONMENT
-    assert "echo preparing" in action.thought
-    assert (result.content.strip(), result.cause) == ("preparing", action.id)
-    assert scenario.state.commands == []
 
 
 @here

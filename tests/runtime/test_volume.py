@@ -112,20 +112,18 @@ fill_volume(connect_engine(os.environ), toolbox, sys.argv[3])
 """
 
 
-@pytest.mark.parametrize("seconds", [0.0, 0.3])
 def test_a_killed_filling_is_repeated(
     engine: docker.DockerClient,
     own_toolbox: Toolbox,
     small_archive: Path,
     busybox_image: str,
     tmp_path: Path,
-    seconds: float,
 ) -> None:
     arguments = [str(tmp_path), own_toolbox.key, busybox_image]
     with subprocess.Popen([sys.executable, "-c", FILL, *arguments]) as filler:
         users = {"volume": volume_name(own_toolbox)}
         until(lambda: engine.api.containers(all=True, filters=users) or filler.poll() is not None)
-        becomes_true(lambda: filler.poll() is not None, seconds)
+        becomes_true(lambda: filler.poll() is not None, 0.3)
         filler.kill()
     fill_volume(engine, own_toolbox, busybox_image)
     with tarfile.open(small_archive) as whole:

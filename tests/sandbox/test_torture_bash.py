@@ -199,13 +199,13 @@ def test_a_binary_output_becomes_valid_text(bash: Bash) -> None:
 @pytest.mark.parametrize(
     ("command", "expected"),
     [
-        ("echo " + "x" * 2_000_000 + " | wc -c", "2000001\n"),
-        ("wc -c <<'E'\n" + "z\n" * 1_000_000 + "E", "2000000\n"),
-        ("echo one\n" + "# comment\n" * 200_000 + "echo two", "one\ntwo\n"),
+        ("echo " + "x" * 500_000 + " | wc -c", "500001\n"),
+        ("wc -c <<'E'\n" + "z\n" * 250_000 + "E", "500000\n"),
+        ("echo one\n" + "# comment\n" * 50_000 + "echo two", "one\ntwo\n"),
     ],
     ids=["one word", "a here-document", "many lines"],
 )
-def test_a_command_of_two_megabytes_runs(bash: Bash, command: str, expected: str) -> None:
+def test_a_command_of_half_a_megabyte_runs(bash: Bash, command: str, expected: str) -> None:
     assert _run(bash, command, 30)["output"] == expected
 
 

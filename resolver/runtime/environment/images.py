@@ -107,17 +107,14 @@ def derive_key(*parts: str) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def remove_older_environments(
-    client: DockerClient, repository: str, keep_count: int = MAX_PREPARED_IMAGES - 1
-) -> None:
-    """Remove the prepared images of a repository except the newest ones and those in use.
+def remove_older_environments(client: DockerClient, repository: str) -> None:
+    """Make room for one more prepared image of a repository: remove the oldest that aren't in use.
 
     repository: digest of the repository that they belong to.
-    keep_count: number of images that stay.
     """
     with engine_errors("the engine can't list its images", "check it with `docker images`"):
         images = _list_images(client, f"{REPOSITORY_LABEL}={repository}")
-        for image in sorted(images, key=_creation_time, reverse=True)[keep_count:]:
+        for image in sorted(images, key=_creation_time, reverse=True)[MAX_PREPARED_IMAGES - 1 :]:
             _remove_names(client, image)
 
 
