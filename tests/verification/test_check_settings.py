@@ -4,6 +4,7 @@ import pytest
 
 from resolver.config.settings import load_settings
 from resolver.config.sources import repository_settings
+from resolver.config.verification_settings import MAX_SERVICES
 from resolver.errors import UsageError
 
 FILE = b"""
@@ -28,6 +29,10 @@ def test_declared_checks_are_read() -> None:
     assert (types.paths, types.timeout_seconds, types.report) == (("*.py",), None, None)
 
 
+def with_services(services: object) -> list[dict[str, object]]:
+    return [{"name": "a", "command": "x", "services": services}]
+
+
 @pytest.mark.parametrize(
     ("value", "words"),
     [
@@ -41,6 +46,17 @@ def test_declared_checks_are_read() -> None:
         ([{"name": "a", "command": "x", "report": "/etc/passwd"}], "relative to its root"),
         ([{"name": "a", "command": "x", "report": "../../etc/passwd"}], "relative to its root"),
         ([{"name": str(n), "command": "x"} for n in range(51)], "at most 50"),
+        (with_services({"db": {}}), "services.db.image: is missing"),
+        (with_services({"db": 3}), "services.db: must be a mapping"),
+        (with_services({"a b": "postgres"}), "must match pattern"),
+        (with_services({"db": {"image": "x", "volumes": ["/etc"]}}), "volumes: is not known here"),
+        (with_services({"db": {"image": "x", "ports": [99999]}}), "less than 65536"),
+        (
+            with_services({n: {"image": n, "ports": [1]} for n in "ab"}),
+            "two services listen on one",
+        ),
+        (with_services({f"s{n}": "x" for n in range(MAX_SERVICES + 1)}), "at most 5"),
+        (with_services(["db", "cache"]), "must be a mapping"),
     ],
 )
 def test_wrong_values_are_refused(value: object, words: str) -> None:

@@ -66,6 +66,12 @@ GOOD = compare(run(a="p"), run(a="p", n="p"), run(1, a="p", n="f"))
         (run(None), None, run(a="p"), "time_limit"),
         (run(127), None, run(a="p"), "base_failed_to_run"),
         (run(1), run(1, n="f"), run(n="p"), "base_failed_to_run"),
+        # An exit code alone is never a reproduction.
+        (run(0), run(1, "bill: want 30, got 2"), run(0), "checked"),
+        (run(1, "FAIL"), run(1, "FAIL"), run(0), "checked"),
+        (run(0), run(0), run(0), "checked"),
+        (run(0), run(1), run(1), "regression"),
+        (run(1), run(1), run(1), "failed_at_both"),
     ],
 )
 def test_the_verdict(
@@ -104,22 +110,6 @@ def test_the_verdict_about_altered_tests(
     found = decide([check], changed_files=FILES)
     is_good = expected in {"verified", "checked"}
     assert verdict(found) == ((expected, None) if is_good else ("not_verified", expected))
-
-
-@pytest.mark.parametrize(
-    ("base", "with_tests", "head", "expected"),
-    [
-        (run(0), run(1, "bill: want 30, got 2"), run(0), "checked"),
-        (run(1, "FAIL"), run(1, "FAIL"), run(0), "checked"),
-        (run(0), run(0), run(0), "checked"),
-        (run(0), run(1), run(1), "not_verified"),
-        (run(1), run(1), run(1), "not_verified"),
-    ],
-)
-def test_an_exit_code_alone_is_never_a_reproduction(
-    base: CheckExecution, with_tests: CheckExecution, head: CheckExecution, expected: str
-) -> None:
-    assert decide([compare(base, head, with_tests)], changed_files=FILES).verdict == expected
 
 
 @pytest.mark.parametrize(

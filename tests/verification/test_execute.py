@@ -18,7 +18,6 @@ from resolver.models.verification import (
     Verification,
 )
 from resolver.trace.view import evidence_of
-from resolver.verification.comparison import CONFIRMATIONS
 from resolver.verification.execute import (
     REPETITIONS,
     VerificationRequest,
@@ -192,19 +191,6 @@ def test_an_altered_test_that_fails_as_it_was_is_repeated_and_left_to_a_person()
     assert (verified.verdict, verified.reason) == ("not_verified", "former_behavior")
     assert verified.checks[0].former == ("test_a.py::old",)
     assert sandboxes.executed.count(("head_with_base_tests", AGAIN)) == REPETITIONS
-
-
-@pytest.mark.parametrize("failing", [1, 2, 3])
-def test_a_reproduction_that_fails_in_some_repetitions_only_proves_nothing(failing: int) -> None:
-    seen = [result(new="failed")] * (failing - 1) + [result(new="passed")] * CONFIRMATIONS
-    answers = {
-        **HONEST,
-        ("base_with_tests", NEW): seen,
-        ("base_with_tests", CONTROL): seen[CONFIRMATIONS - 2 :],
-    }
-    verified = verify(ScriptedSandboxes(answers))
-    assert verified.verdict == ("verified" if failing >= CONFIRMATIONS else "checked")
-    assert bool(verified.checks[0].flaky) == (failing < CONFIRMATIONS)
 
 
 def test_only_the_result_at_base_is_kept_for_the_next_run(tmp_path: Path) -> None:

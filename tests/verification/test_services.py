@@ -3,8 +3,6 @@
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.config.verification_settings import MAX_SERVICES
-from resolver.errors import UsageError
 from resolver.models.verification import CheckService, ProjectCheck
 from resolver.runtime.service_policy import ServicePolicy, allow_services
 from resolver.verification.runner import execution_key
@@ -22,11 +20,6 @@ DECLARED = """
     cache: ghcr.io/acme/redis
     queue: {image: "redis:7.2", ports: 6379}
 """
-
-
-def declared(services: str) -> tuple[ProjectCheck, ...]:
-    checks = f"[{{name: unit, command: pytest, services: {services}}}]"
-    return load_settings({}, {"RESOLVER_CHECKS": checks}).project_checks
 
 
 def test_the_services_of_a_declared_check_are_read() -> None:
@@ -49,24 +42,6 @@ def test_the_services_of_a_declared_check_are_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("services", "fault"),
-    [
-        ("{db: {}}", "services.db.image: is missing"),
-        ("{db: 3}", "services.db: must be a mapping"),
-        ("{'a b': postgres}", "must match pattern"),
-        ("{db: {image: postgres, volumes: [/etc]}}", "volumes: is not known here"),
-        ("{db: {image: postgres, ports: [99999]}}", "less than 65536"),
-        ("{a: {image: x, ports: [1]}, b: {image: y, ports: [1]}}", "two services listen on one"),
-        (f"{{{', '.join(f's{n}: x' for n in range(MAX_SERVICES + 1))}}}", "at most 5"),
-        ("[db, cache]", "must be a mapping"),
-    ],
-)
-def test_a_service_that_is_declared_wrongly_is_a_fault(services: str, fault: str) -> None:
-    with pytest.raises(UsageError, match=fault.replace("(", r"\(")):
-        declared(services)
-
-
-@pytest.mark.parametrize(
     ("image", "policy", "reason"),
     [
         ("postgres:16", ServicePolicy(), "has not allowed its image postgres:16"),
@@ -80,7 +55,8 @@ def test_a_service_that_is_declared_wrongly_is_a_fault(services: str, fault: str
 def test_a_check_whose_service_may_not_run_is_named(
     image: str, policy: ServicePolicy, reason: str
 ) -> None:
-    checks, (omitted,) = allow_services(declared(f"{{db: '{image}'}}"), policy)
+    check = ProjectCheck(name="unit", command="x", services=(CheckService(name="db", image=image),))
+    checks, (omitted,) = allow_services([check], policy)
     assert checks == ()
     assert omitted.reason.startswith("The check `unit` needs the service db (")
     assert reason in omitted.reason
@@ -88,5 +64,6 @@ def test_a_check_whose_service_may_not_run_is_named(
 
 def test_services_are_a_part_of_what_an_execution_is_known_by() -> None:
     check = ProjectCheck(name="unit", command="pytest")
-    (with_service,) = declared("{db: postgres}")
+    services = (CheckService(name="db", image="postgres"),)
+    with_service = check.model_copy(update={"services": services})
     assert execution_key("e", "t", check) != execution_key("e", "t", with_service)
