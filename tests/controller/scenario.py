@@ -35,7 +35,7 @@ from resolver.events.stores import MemoryStore
 from resolver.events.stream import EventStream
 from resolver.llm.base import RecordedModel
 from resolver.llm.replay import ReplayModel
-from resolver.memory.condensers.rules import NoOp
+from resolver.memory.condensers.rules import Pipeline
 from resolver.memory.condensers.view import LogCondenser
 from resolver.models.run import Completion, Outcome, RequestedToolCall, RunLimits, RunState
 
@@ -162,7 +162,7 @@ class Scenario:
                 self.stream.add(event)
         shared = ControllerParts(
             self.sandbox,
-            condensers or (lambda _: LogCondenser(NoOp())),
+            condensers or (lambda _: LogCondenser(Pipeline())),
             self.now,
             control=self.control,
             delegates=delegates,

@@ -7,7 +7,6 @@ from resolver.config.agent_settings import NO_CONDENSER
 from resolver.memory.condensers.rules import (
     AmortizedForgetting,
     ConversationWindow,
-    NoOp,
     ObservationMasking,
     Pipeline,
     RecentEvents,
@@ -24,7 +23,7 @@ OpenClient = Callable[[], SummaryClient]
 """Returns the condenser's model, which is opened only if a condenser needs it."""
 
 CONDENSER_FACTORIES: Mapping[str, Callable[..., Condenser]] = {
-    NO_CONDENSER: lambda _: NoOp(),
+    NO_CONDENSER: lambda _: Pipeline(),
     "recent": lambda _, **parameters: RecentEvents(**parameters),
     "masking": lambda _, **parameters: ObservationMasking(**parameters),
     "amortized": lambda _, **parameters: AmortizedForgetting(**parameters),
@@ -47,6 +46,5 @@ def make_condenser(names: Sequence[str], open_client: OpenClient) -> Condenser:
     does not fit and the others can't condense further. `none` alone has no such condenser.
     """
     condensers = [CONDENSER_FACTORIES[name](open_client) for name in names]
-    if all(name == NO_CONDENSER for name in names):
-        return NoOp()
-    return Pipeline(*condensers, ConversationWindow(only_asked=True))
+    is_none = all(name == NO_CONDENSER for name in names)
+    return Pipeline(*condensers, *(() if is_none else (ConversationWindow(only_asked=True),)))

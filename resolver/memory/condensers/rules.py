@@ -154,14 +154,6 @@ def select_turns(view: CondenserView, candidates: Iterable[Turn]) -> list[Turn]:
     return chosen if view.is_requested or freed >= MIN_SAVING_SHARE * target else []
 
 
-class NoOp:
-    """Never condenses. For short runs, and to measure what a full conversation costs."""
-
-    def condense(self, view: CondenserView) -> Condensation | None:  # noqa: ARG002 - the protocol
-        """Return None."""
-        return None
-
-
 @dataclass(frozen=True)
 class RecentEvents:
     """Forgets all turns except the first `keep_first` and the last `keep_last`. It waits until
@@ -246,7 +238,8 @@ class ConversationWindow:
 
 
 class Pipeline:
-    """A condenser made of stages. The first one that has something to leave out decides."""
+    """A condenser made of stages. The first one that has something to leave out decides; without
+    stages, the conversation stays as it is."""
 
     def __init__(self, *stages: Condenser) -> None:
         self._stages = stages
