@@ -18,6 +18,7 @@ from resolver.storage.run_store import (
     RunWriter,
     open_run_store,
 )
+from tests.parts.clock import PassingTime
 from tests.parts.s3 import BUCKET, S3Server
 
 RUN, OTHER_RUN = "20260101-000001-abcdef", "20260301-000001-abcdef"
@@ -188,60 +189,41 @@ def test_a_damaged_log_is_an_error(damage: Callable[[Path], object], tmp_path: P
         list(store.events(RUN))
 
 
-class Outage:
-    """Counts the waits for a store, and moves it away and back. Also a lease."""
+def test_a_write_waits_for_the_store_as_long_as_the_lease_is_valid(tmp_path: Path) -> None:
+    folder, away, passing, lease = tmp_path / "runs", tmp_path / "away", PassingTime(), 60.0
+    returns_at = 5.0
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, self.time, self.lease = folder, 0.0, 10**6
-        self.ends_after = 10**6
+    def take_away() -> None:
+        folder.rename(away)
+        folder.write_text("not a folder")
 
-    def begin(self) -> None:
-        self.folder.rename(f"{self.folder}-away")
-        self.folder.write_text("not a folder")
+    def sleep(seconds: float) -> None:
+        passing.sleep(seconds)
+        if passing.now >= returns_at and away.exists():
+            folder.unlink()
+            away.rename(folder)
 
-    def end(self) -> None:
-        self.folder.unlink()
-        Path(f"{self.folder}-away").rename(self.folder)
-
-    def sleep(self, seconds: float) -> None:
-        self.time, self.ends_after, self.lease = (
-            self.time + seconds,
-            self.ends_after - 1,
-            self.lease - 1,
-        )
-        if self.ends_after == 0:
-            self.end()
-
-    def require_valid(self) -> None:
-        """Raise LeaseLost at its end."""
-        if self.lease <= 0:
+    def require_valid() -> None:
+        if passing.now > lease:
             raise LeaseLost("the lease has ended")
 
-    @property
-    def retries(self) -> RetryPolicy:
-        return RetryPolicy(60, 1, 5, self.sleep, lambda: self.time)
-
-
-def test_a_write_waits_for_the_store_as_long_as_the_lease_is_valid(tmp_path: Path) -> None:
-    store = open_run_store(None, tmp_path / "runs", {})
-    outage = Outage(tmp_path / "runs")
-    writer = store.open_writer(RUN, tmp_path / "work", outage.require_valid, outage.retries)
-    outage.ends_after = 3
-    outage.begin()
+    store = open_run_store(None, folder, {})
+    retries = RetryPolicy(20, 1, 5, sleep, lambda: passing.now)
+    writer = store.open_writer(RUN, tmp_path / "work", require_valid, retries)
+    take_away()
     append(writer, 0)
-    assert outage.ends_after == 0 and list(store.lines(RUN)) == LINES[:1]
-    outage.begin()
+    assert returns_at <= passing.now < 20 and list(store.lines(RUN)) == LINES[:1]
+    returns_at = 1000.0
+    take_away()
     with pytest.raises(LogError, match="can't be used"):
         append(writer, 1)
-    assert 50 < outage.time < 80
+    assert 15 < passing.now < 40
     with pytest.raises(RunStoreError):
         store.exists(RUN)
-    outage.lease = 2
+    lease = passing.now + 10
     with pytest.raises(LeaseLost):
         append(writer, 1)
-    outage.end()
-    outage.lease = 1
-    append(writer, 1)
+    assert passing.now <= lease + 5
 
 
 class LostAnswers(MemoryStore):

@@ -60,6 +60,9 @@ COMMANDS_QUEUE: Final = "commands"
 MAX_LISTED = 100
 """Maximum number of requests that a query returns, which bounds its cost."""
 
+MAX_REMOVED = 10_000
+"""Maximum number of old requests that a process removes in a day."""
+
 PROGRAM_DISPATCH = "repository_dispatch:"
 """Beginning of the keys of requests by the API, which a schedule or another program sends."""
 
@@ -352,21 +355,17 @@ class RequestQueue:
         waiting = rows.get(RequestState.WAITING)
         return Backlog(**numbers, oldest=_time_of(waiting[2]) if waiting else None)
 
-    def remove_finished(self, before: datetime) -> int:
-        """Remove the requests that ended before this time, and return their number."""
-        count = 0
-        while True:
-            with self._translating_errors():
-                found = self._client.list_workflows(
-                    completed_before=before.isoformat(),
-                    limit=MAX_LISTED,
-                    load_input=False,
-                    load_output=False,
-                )
-                if not found:
-                    return count
+    def remove_finished(self, before: datetime) -> None:
+        """Remove the requests that ended before this time, at most `MAX_REMOVED` at once."""
+        with self._translating_errors():
+            found = self._client.list_workflows(
+                completed_before=before.isoformat(),
+                limit=MAX_REMOVED,
+                load_input=False,
+                load_output=False,
+            )
+            if found:
                 self._client.delete_workflows([status.workflow_id for status in found])
-            count += len(found)
 
     def check(self) -> None:
         """Raise DatabaseError unless the queue can be used."""
