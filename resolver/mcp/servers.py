@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 START_SECONDS: Final = 60.0
 """Time limit for a server to start, initialize and list its tools. `npx` may download it first."""
 
-CLOSE_SECONDS: Final = 10.0
+CLOSE_SECONDS: Final = 3.0
+"""Time limit for the end of a session; the process of a server is then ended all the same."""
+
 MAX_PAGES: Final = 20
 MAX_NOTE_CHARACTERS: Final = 400
 

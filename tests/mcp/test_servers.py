@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -76,9 +77,8 @@ def test_a_server_that_never_answers_the_greeting_is_left_out(
     transport: str, scenario: Scenario
 ) -> None:
     good = scenario.process("good")
-    bad = scenario.endpoint(transport, "silent")
-    named = Endpoint("bad", bad.transport, bad.allows, bad.timeout)
-    servers = scenario.open(named, good, start_seconds=2)
+    bad = replace(scenario.endpoint(transport, "silent"), name="bad")
+    servers = scenario.open(bad, good, start_seconds=2)
     assert scenario.notes == [
         "MCP server bad: it can't be used in this run: it did not answer in 2 seconds"
     ]
@@ -166,9 +166,7 @@ def test_an_endless_listing_is_bounded_and_reported(scenario: Scenario) -> None:
 
 
 def test_a_tool_that_is_not_allowed_is_neither_listed_nor_called(scenario: Scenario) -> None:
-    all_of_them = scenario.process("good")
-    endpoint = Endpoint("test", all_of_them.transport, lambda name: name == "where", 5)
-    servers = scenario.open(endpoint)
+    servers = scenario.open(replace(scenario.process("good"), allows="where".__eq__))
     assert [tool.name for tool in servers.tools] == ["where"]
     result = servers.call(ADD)
     assert isinstance(result, ErrorObservation) and "may not be used" in result.content
@@ -221,16 +219,11 @@ def test_an_address_that_disappears_is_lost_and_then_gone(scenario: Scenario) ->
     assert "Continue without it" in servers.call(ADD).content
 
 
-def test_servers_that_read_nothing_do_not_block(scenario: Scenario) -> None:
-    deaf = [scenario.process("reads-nothing", timeout=1) for _ in range(2)]
-    named = [
-        Endpoint(f"deaf{n}", endpoint.transport, endpoint.allows, 1)
-        for n, endpoint in enumerate(deaf)
-    ]
-    servers = scenario.open(*named, scenario.process("good"), start_seconds=10)
-    long = "x" * 300_000
-    for n in range(2):
-        result = servers.call(McpCall(server=f"deaf{n}", name="add", arguments={"a": long}))
-        assert isinstance(result, ErrorObservation)
+def test_a_server_that_reads_nothing_blocks_no_other(scenario: Scenario) -> None:
+    deaf = replace(scenario.process("reads-nothing", timeout=1), name="deaf")
+    servers = scenario.open(deaf, scenario.process("good"))
+    long = McpCall(server="deaf", name="add", arguments={"a": "x" * 300_000})
+    assert isinstance(servers.call(long), ErrorObservation)
+    assert servers.call(ADD).content == "5"
     servers.close()
     assert count_running(f"{sys.executable} {SCRIPT} reads-nothing stdio") == 0
