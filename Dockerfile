@@ -29,6 +29,7 @@ RUN python3 -m venv --without-pip /opt/build \
     --require-hashes --only-binary :all: -r requirements/build.txt
 COPY hatch_build.py pyproject.toml README.md LICENSE ./
 COPY prompts prompts
+COPY suite suite
 COPY resolver resolver
 ARG SOURCE_COMMIT=
 RUN /opt/build/bin/python -m hatchling build -t wheel -d /wheels \

@@ -1,5 +1,8 @@
-"""`resolver eval`: makes tasks of a repository's own fixes, and trajectories of runs."""
+"""`resolver eval`: makes tasks of a repository's own fixes, and lets Harbor run Resolver."""
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -13,6 +16,7 @@ from resolver.config.settings import load_settings
 from resolver.config.sources import REPOSITORY_FILE, repository_settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
+from resolver.errors import UsageError
 from resolver.evaluation.atif import render_atif
 from resolver.evaluation.candidates import Candidate, TaskMaker, owner_name
 from resolver.evaluation.history import find_past_fixes, with_tests
@@ -23,6 +27,10 @@ from resolver.storage.log_location import open_log
 from resolver.trace.plain import for_terminal
 
 FOLDER = click.Path(file_okay=False, path_type=Path)
+BUNDLED = "bundled"
+"""Name of the suite that comes with Resolver."""
+
+AGENT = "resolver.evaluation.harbor_agent:ResolverAgent"
 NEEDS_DOCKER = {"runtime": "docker"}
 """A task is a container, so its tests are executed in one, whatever the settings say."""
 
@@ -83,6 +91,38 @@ def history(
     return 0 if usable else 3
 
 
+@command.command(
+    name="run",
+    context_settings={"ignore_unknown_options": True},
+    short_help="Let Harbor run Resolver on tasks.",
+)
+@click.argument("suite", type=FOLDER)
+@click.argument("harbor_options", nargs=-1, type=click.UNPROCESSED)
+@click.pass_obj
+def run_command(
+    environment: Mapping[str, str], /, suite: Path, harbor_options: tuple[str, ...]
+) -> int:
+    """Let Harbor run Resolver on the tasks of SUITE; HARBOR_OPTIONS are those of `harbor run`.
+
+    SUITE is a folder of tasks, or one task; `bundled` is the suite that comes with Resolver. The
+    options say at least the model and what is installed in the containers, for example `--model
+    anthropic/claude-sonnet-4-5 --ak package=WHEEL`, and may say the number of attempts (`-k 3`).
+
+    The exit code is Harbor's.
+    """
+    path = f"{Path(sys.executable).parent}:{environment.get('PATH', '')}"
+    harbor = shutil.which("harbor", path=path)
+    if harbor is None:
+        raise UsageError(
+            "Harbor, which runs the tasks, is not installed",
+            "install it beside Resolver, with Python 3.12 or later: "
+            "pip install 'resolver-agent[evaluation]'",
+        )
+    folder = bundled_suite() if str(suite) == BUNDLED and not suite.exists() else suite
+    arguments = [harbor, "run", "--path", str(folder), "--agent", AGENT, *harbor_options]
+    return subprocess.run(arguments, env=dict(environment), check=False).returncode
+
+
 @command.command(short_help="Print a run as a trajectory in ATIF.")
 @click.argument("log")
 @click.option("--output", type=click.Path(path_type=Path), help="File to write instead.")
@@ -94,3 +134,10 @@ def atif(environment: Mapping[str, str], /, log: str, output: Path | None) -> in
     """
     write_text(render_atif(list(open_log(log, environment))), output)
     return 0
+
+
+def bundled_suite() -> Path:
+    """Return the path of suite/: in the installed package, or at the top of a checkout."""
+    package = Path(__file__).parents[1]
+    installed = package / "suite"
+    return installed if installed.is_dir() else package.parent / "suite"

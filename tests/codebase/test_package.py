@@ -60,7 +60,7 @@ def test_a_source_distribution_builds_the_same_wheel(distributions: Path, tmp_pa
         names = archive.namelist()
         commit = archive.read(f"resolver/{COMMIT_FILE}").decode().strip()
     assert re.fullmatch("[0-9a-f]{40}", commit)
-    for folder in ("resolver", "prompts"):
+    for folder in ("resolver", "prompts", "suite"):
         inside = "resolver" if folder == "resolver" else f"resolver/{folder}"
         files = {
             f"{inside}/{path.relative_to(ROOT / folder)}"

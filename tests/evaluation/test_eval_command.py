@@ -1,4 +1,4 @@
-"""Tests of `resolver eval`: tasks of a history, with the example of the docs."""
+"""Tests of `resolver eval`: tasks of a history, and Harbor, with the examples of the docs."""
 
 import os
 import shutil
@@ -22,9 +22,9 @@ checks:
 """
 MUL, ADD = "test 6 = 6\n", 'test "$(sh add.sh 2 3)" = 5\n'
 DOCS = (Path(__file__).parents[2] / "docs/how-to/evaluation.md").read_text()
-HISTORY = next(
+HISTORY, RUN = [
     line.split()[1:] for line in DOCS.splitlines() if line.startswith("    resolver eval")
-)
+][:2]
 """The first example of the documentation."""
 
 
@@ -61,14 +61,16 @@ def history_task(tmp_path_factory: pytest.TempPathFactory, python_image: str) ->
     """The task that the command makes of the only fix of a repository."""
     folder = tmp_path_factory.mktemp("history")
     repository, suite = make_history(folder / "sums", python_image), folder / "suite"
-    assert run(example(repository, suite), environment_in(folder)) == 0
+    assert run(example(HISTORY, repository, suite), environment_in(folder)) == 0
     (task,) = suite.iterdir()
     return task
 
 
-def example(repository: Path, suite: Path) -> list[str]:
+def example(
+    words: list[str], repository: Path | None = None, suite: Path | None = None
+) -> list[str]:
     places = {"PATH": str(repository), "SUITE": str(suite)}
-    return [places.get(word, word) for word in HISTORY]
+    return [places.get(word, word) for word in words]
 
 
 @pytest.mark.engine
@@ -135,7 +137,7 @@ def test_the_command_stops_after_three_fixes_that_fail_for_one_cause(
 ) -> None:
     repository = make_history(tmp_path / "sums", "localhost:1/no-such-image:1", fixes=5)
     suite = tmp_path / "suite"
-    assert run(example(repository, suite), environment) == 1
+    assert run(example(HISTORY, repository, suite), environment) == 1
     shown = capsys.readouterr().err
     assert shown.count("not usable, the sandbox failed") == 3
     assert "localhost:1/no-such-image:1" in shown and "\n  -> " in shown
@@ -151,7 +153,31 @@ def test_a_history_without_a_usable_fix_says_why(
     (repository / "test_a.py").write_text("def test_a(): pass\n")
     git(repository, "add", "-A")
     git(repository, "commit", "-q", "-m", "Test a\n\nFixes #3")
-    assert run(example(repository, tmp_path / "suite"), environment) == 3
+    assert run(example(HISTORY, repository, tmp_path / "suite"), environment) == 3
     shown = capsys.readouterr()
     assert "0 of 1 fix can be tasks" in shown.out
     assert "not usable, it changes only tests" in shown.err
+
+
+def test_harbor_runs_resolver_on_the_bundled_suite_with_the_options_that_are_given(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    script = tmp_path / "bin/harbor"
+    script.parent.mkdir()
+    words = f'printf "%s\\n" "$@" "$LLM_API_KEY" > {tmp_path}/arguments; exit 7'
+    script.write_text(f"#!/bin/sh\n{words}\n")
+    script.chmod(0o755)
+    given = {"PATH": f"{script.parent}:{environment['PATH']}", "LLM_API_KEY": "key"}
+    command = ["eval", "run", "bundled", "--model", "m", "-k", "3", "--ak", "package=x y"]
+    assert run(command, environment | given) == 7
+    suite = str(Path(__file__).parents[2] / "suite")
+    agent = "resolver.evaluation.harbor_agent:ResolverAgent"
+    seen = ["run", "--path", suite, "--agent", agent, *command[3:], "key"]
+    assert (tmp_path / "arguments").read_text().splitlines() == seen
+
+
+def test_without_harbor_its_installation_is_named(
+    environment: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["eval", "run", "bundled"], environment | {"PATH": "/nowhere"}) == 2
+    assert "pip install 'resolver-agent[evaluation]'" in capsys.readouterr().err

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import yaml
 
+from resolver.cli.eval import bundled_suite
 from resolver.config.templates import render
 from tests.parts.runs import git, make_checkout
 
 PARTS = Path(__file__).parents[1] / "parts"
-TASK = Path(__file__).parents[2] / "suite/shell-spaces"
+TASK = bundled_suite() / "shell-spaces"
 SOLUTION = TASK / "solution/fix.patch"
 
 
