@@ -8,18 +8,20 @@ if there are conflicts.
 Source: https://git-scm.com/docs/git-merge-tree (as of git 2.39)
 """
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from resolver.errors import WorkspaceError
 from resolver.git.clone import check_commit
 from resolver.git.git import HostGit, git_failure
-from resolver.git.tree import GITLINK, read_blobs, read_tree
-from resolver.models.run import ConflictResolution
+from resolver.git.tree import quote, read_tree
+from resolver.models.run import ConflictResolution, ResolvedConflict
+from resolver.security.invisible_text import with_invisible_shown
 
-_MARKER = re.compile(rb"(?:<{7,}|\|{7,}|>{7,})(?: .*)?|={7}")
-"""Matches the lines that git writes around and between the versions of a conflict."""
+_SIDE_MARKER = r"^(<{7,}|\|{7,}|>{7,})"
+_MARKER = _SIDE_MARKER + r"( |[[:space:]]*$)|^={7}[[:space:]]*$"
+"""Extended regular expressions of git for the lines that it writes around and between the versions
+of a conflict."""
 
 MAX_NOTES = 200
 """Maximum number of git's messages about one merge that are kept."""
@@ -132,49 +134,33 @@ def find_unresolved_paths(
     These are files with a conflict marker, and files that git wrote under another name because
     their own was taken, such as `name~<commit>`. A marker that names one of the two commits is
     always left from this merge. Any other, such as `=======`, may be regular content (a heading in
-    a README): it counts only in a file in conflict, and only if neither side's version has it.
+    a README): it counts only in a file in conflict. Files that had a marker before count neither
+    way.
     """
-    names = (ours.encode(), theirs.encode())
-    suffixes = tuple(b"~" + name for name in names)
-    merged_entries = _entries(git, merged.tree)
-    unresolved = set()
-    changed: dict[str, list[bytes]] = {}
-    for path, (mode, blob) in _entries(git, tree).items():
-        if any(part.endswith(suffixes) for part in path.split(b"/")):
-            unresolved.add(path)
-        is_unchanged = path not in merged.conflicts and merged_entries.get(path) == (mode, blob)
-        if mode != GITLINK and not is_unchanged:
-            changed.setdefault(blob, []).append(path)
-    known = _markers_in_conflicts(git, merged, (ours, theirs))
-    for blob, data in read_blobs(git, changed):
-        markers = _markers(data)
-        names_a_side = any(name in line for line in markers for name in names)
-        unresolved.update(
-            path
-            for path in changed[blob]
-            if names_a_side or (path in merged.conflicts and markers - known.get(path, set()))
-        )
-    return tuple(sorted(unresolved))
+    suffixes = (b"~" + ours.encode(), b"~" + theirs.encode())
+    renamed = {
+        path
+        for path in _entries(git, tree)
+        if any(part.endswith(suffixes) for part in path.split(b"/"))
+    }
+
+    def find_new(marker: str) -> set[bytes]:
+        found, *before = (_find_lines(git, marker, version) for version in (tree, ours, theirs))
+        return found.difference(*before)
+
+    named = find_new(f"{_SIDE_MARKER} ({ours}|{theirs})")
+    in_conflict = find_new(_MARKER) & set(merged.conflicts)
+    return tuple(sorted(renamed | named | in_conflict))
 
 
-def _markers_in_conflicts(
-    git: HostGit, merged: MergeResult, sides: tuple[str, str]
-) -> dict[bytes, set[bytes]]:
-    """Return what looks like a marker in either side's version of each file in conflict."""
-    found: dict[bytes, set[bytes]] = {}
-    for entries in (_entries(git, side) for side in sides):
-        ours = {p: entries[p] for p in merged.conflicts if p in entries}
-        blobs = {path: blob for path, (mode, blob) in ours.items() if mode != GITLINK}
-        markers = {blob: _markers(data) for blob, data in read_blobs(git, blobs.values())}
-        for path, blob in blobs.items():
-            found.setdefault(path, set()).update(markers[blob])
-    return found
-
-
-def _markers(data: bytes) -> set[bytes]:
-    """Return the lines that look like conflict markers."""
-    lines = (line.rstrip() for line in data.splitlines())
-    return {line for line in lines if _MARKER.fullmatch(line)}
+def _find_lines(git: HostGit, pattern: str, tree: str) -> set[bytes]:
+    """Return the paths of the files of `tree` in which a line matches."""
+    args = ("grep", "-z", "--files-with-matches", "--text", "-E", "-e", pattern, tree)
+    result = git.attempt(*args)
+    if result.status not in (0, 1):
+        raise git_failure(args, result)
+    prefix = tree.encode() + b":"
+    return {name.removeprefix(prefix) for name in result.stdout.split(b"\0") if name}
 
 
 def _entries(git: HostGit, tree: str) -> dict[bytes, tuple[str, str]]:
@@ -182,22 +168,9 @@ def _entries(git: HostGit, tree: str) -> dict[bytes, tuple[str, str]]:
     return {entry.path: (entry.mode, entry.id) for entry in read_tree(git, tree)}
 
 
-@dataclass(frozen=True)
-class ResolvedFile:
-    """The resolution of the conflict at a path.
-
-    kept: whose version the file has now.
-    untouched: True if the file is still as git left it.
-    """
-
-    path: bytes
-    kept: ConflictResolution
-    untouched: bool
-
-
 def find_conflict_resolutions(
     git: HostGit, merged: MergeResult, tree: str, ours: str, theirs: str
-) -> tuple[ResolvedFile, ...]:
+) -> tuple[ResolvedConflict, ...]:
     """Return how each conflict of the merge was resolved in `tree`.
 
     A path that is in neither side, nor in the merged tree, nor in `tree` is left out.
@@ -216,7 +189,8 @@ def find_conflict_resolutions(
         elif entry == in_theirs.get(path):
             kept = "theirs"
         if any(path in version for version in (entries, in_merge, in_ours, in_theirs)):
-            files.append(ResolvedFile(path, kept, entry == in_merge.get(path)))
+            name, untouched = with_invisible_shown(quote(path)), entry == in_merge.get(path)
+            files.append(ResolvedConflict(path=name, kept=kept, untouched=untouched))
     return tuple(files)
 
 

@@ -36,7 +36,6 @@ from resolver.models.run import (
     Command,
     Outcome,
     Patch,
-    ResolvedConflict,
     RunState,
     Task,
 )
@@ -188,17 +187,8 @@ def publish_merge(builder: CommitBuilder) -> PushedChange:
     """Publish the resolved merge, and how each conflict was resolved."""
     pull, git = get_pull_request(builder), builder.workspace.git
     tree = builder.request.patch.tree
-    resolutions = find_conflict_resolutions(
-        git, merge(git, pull.head, pull.base), tree, pull.head, pull.base
-    )
-    conflicts = tuple(
-        ResolvedConflict(
-            path=with_invisible_shown(quote(conflict.path)),
-            kept=conflict.kept,
-            untouched=conflict.untouched,
-        )
-        for conflict in resolutions
-    )
+    merged = merge(git, pull.head, pull.base)
+    conflicts = find_conflict_resolutions(git, merged, tree, pull.head, pull.base)
     pushed = _publish_merge(builder)
     publication = pushed.publication.model_copy(update={"conflicts": conflicts})
     notices = (*_describe_extra_changes(builder, pull), *pushed.notices)

@@ -7,7 +7,6 @@ import pytest
 from resolver.errors import WorkspaceError
 from resolver.git.merge import (
     MergeResult,
-    ResolvedFile,
     commit_unfinished_merge,
     find_conflict_resolutions,
     find_paths_as_theirs,
@@ -17,6 +16,7 @@ from resolver.git.merge import (
     merge,
     replay_commits,
 )
+from resolver.models.run import ResolvedConflict
 from tests.git.scenario import plain_git
 from tests.git.trees import Content, Entry, commit_of, write_base
 
@@ -129,9 +129,9 @@ def test_the_resolution_of_each_conflict_is_known(clone: Clone) -> None:
     tree = clone.tree_with(ours, files)
     ended = find_conflict_resolutions(git, merged, tree, ours, theirs)
     found = {resolution.path: (resolution.kept, resolution.untouched) for resolution in ended}
-    assert found[b"both.txt"] == ("merged", False) and found[b"ours.txt"] == ("ours", False)
-    assert found[b"theirs.txt"] == ("theirs", False)
-    assert found[b"gone.txt"] == ("deleted", False)
+    assert found["both.txt"] == ("merged", False) and found["ours.txt"] == ("ours", False)
+    assert found["theirs.txt"] == ("theirs", False)
+    assert found["gone.txt"] == ("deleted", False)
     untouched = find_conflict_resolutions(git, merged, merged.tree, ours, theirs)
     assert all(resolution.untouched and resolution.kept == "merged" for resolution in untouched)
 
@@ -195,8 +195,8 @@ def test_a_marker_that_names_a_side_may_stay_where_the_merge_has_it(clone: Clone
     git = clone.git
     merged = merge(git, ours, theirs)
     assert find_unresolved_paths(git, merged, merged.tree, ours, theirs) == (b"a.txt",)
-    tree = clone.tree_with(ours, {"notes": f"more\n{notes}"})
-    assert find_unresolved_paths(git, merged, tree, ours, theirs) == (b"notes",)
+    tree = clone.tree_with(ours, {"b.txt": f"more\n{notes}"})
+    assert find_unresolved_paths(git, merged, tree, ours, theirs) == (b"b.txt",)
 
 
 def test_a_submodule_in_conflict_has_no_content_to_search(clone: Clone) -> None:
@@ -206,7 +206,7 @@ def test_a_submodule_in_conflict_has_no_content_to_search(clone: Clone) -> None:
     merged = MergeResult(git.text("rev-parse", f"{ours}^{{tree}}"), (b"lib",))
     assert find_unresolved_paths(git, merged, merged.tree, ours, theirs) == ()
     kept = find_conflict_resolutions(git, merged, merged.tree, ours, theirs)
-    assert kept == (ResolvedFile(b"lib", "ours", True),)
+    assert kept == (ResolvedConflict(path="lib", kept="ours", untouched=True),)
 
 
 def test_a_path_that_is_in_no_version_has_no_resolution(clone: Clone) -> None:
@@ -218,14 +218,14 @@ def test_a_path_that_is_in_no_version_has_no_resolution(clone: Clone) -> None:
     assert set(merged.conflicts) == {b"old", b"one", b"two"}
     ended = find_conflict_resolutions(git, merged, merged.tree, ours, theirs)
     assert {(resolution.path, resolution.kept) for resolution in ended} == {
-        (b"one", "ours"),
-        (b"two", "theirs"),
+        ("one", "ours"),
+        ("two", "theirs"),
     }
     assert find_paths_as_theirs(git, merged, merged.tree, theirs) == {b"old", b"two"}
     restored = clone.tree_with(ours, {"old": LINES})
     ended = find_conflict_resolutions(git, merged, restored, ours, theirs)
-    assert ResolvedFile(b"old", "merged", False) in ended
-    assert ResolvedFile(b"two", "deleted", False) in ended
+    assert ResolvedConflict(path="old", kept="merged") in ended
+    assert ResolvedConflict(path="two", kept="deleted") in ended
 
 
 def test_a_commit_as_mail_may_have_the_exact_limit_and_must_exist(clone: Clone) -> None:
