@@ -22,8 +22,6 @@ from resolver.github.client.resources import Listing
 from resolver.github.comments.find_or_create import write_once
 from resolver.github.comments.report import Report
 from resolver.github.comments.templates import render_comment, safe
-from resolver.github.context.conversation import ConversationReader
-from resolver.github.context.conversation import Thread as FetchedThread
 from resolver.github.context.own_comments import searched_since
 from resolver.github.text.markers import is_thread_reply, thread_marker
 from resolver.models.pull_request import AnsweredThreads, ThreadReply
@@ -89,25 +87,18 @@ class ThreadReplyWriter:
 
         Raises ForgeError if GitHub is unavailable or no reply could be written.
         """
-        number, name = self.report.trigger.number or 0, self.repository.full_name
         with self.access.wrap_errors(self._operation, "pull-requests: read"):
-            reader = ConversationReader(self.access, name, number)
-            threads = {thread.id: thread for thread in reader.threads().items}
             earlier_replies = self._replies()
         urls: list[str] = []
         unanswered: list[str] = []
         last_error: ForgeError | None = None
         for reply in replies:
             earlier = earlier_replies.get(marker_of(self.report, reply))
-            thread = threads.get(reply.thread.thread.id)
             try:
-                if thread is None:
-                    unanswered.append(reply.thread.place)
-                else:
-                    urls.append((earlier or self._write_reply(reply, thread)).html_url)
+                urls.append((earlier or self._write_reply(reply)).html_url)
             except ServerFailure:
                 raise
-            except ForgeError as error:  # the thread was deleted a moment ago, or is locked
+            except ForgeError as error:  # the thread was deleted, or is locked
                 unanswered.append(reply.thread.place)
                 last_error = error
         if last_error is not None and not urls:
@@ -131,10 +122,9 @@ class ThreadReplyWriter:
     def _pull(self) -> PullRequest:
         return self.repository.get_pull(self.report.trigger.number or 0)
 
-    def _write_reply(self, reply: ThreadReply, thread: FetchedThread) -> PullRequestComment:
+    def _write_reply(self, reply: ThreadReply) -> PullRequestComment:
         marker, body = marker_of(self.report, reply), thread_reply(self.report, reply, self._link)
-        comments = thread.shown_comments
-        root_id = comments[0].id if comments else reply.thread.thread.root
+        root_id = reply.thread.thread.root
         return write_once(
             self.access,
             self._operation,
