@@ -1,6 +1,7 @@
 """When calls are tried again, with waits that double, and how often GitHub is called."""
 
 import json
+import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -11,6 +12,8 @@ from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponent
 from resolver.errors import ResolverError
 
 Result = TypeVar("Result")
+
+logger = logging.getLogger("resolver.config")
 
 
 @dataclass(frozen=True)
@@ -36,19 +39,21 @@ class RetryPolicy:
         self,
         attempt: Callable[[], Result],
         wait_after: Callable[[ResolverError], float | None],
-        before_wait: Callable[[ResolverError, float], None],
     ) -> Result:
         """Return the result of `attempt`. Raises the error of the last attempt.
 
         wait_after: returns the minimum number of seconds to wait after an error, or None if a retry
         can't help.
-        before_wait: called with the error and the seconds until the next attempt.
         """
         deadline = self.clock() + self.seconds
         backoff = wait_exponential(self.first_wait_seconds, self.max_wait_seconds)
 
         def wait(state: RetryCallState) -> float:
             return max(backoff(state), wait_after(_error_of(state)) or 0.0)
+
+        def log(state: RetryCallState) -> None:
+            what, seconds = _error_of(state).what, state.upcoming_sleep
+            logger.warning("%s; trying again in %.0f seconds", what, seconds)
 
         retrying = Retrying(
             sleep=self.sleep,
@@ -57,7 +62,7 @@ class RetryPolicy:
             retry=retry_if_exception(
                 lambda error: isinstance(error, ResolverError) and wait_after(error) is not None
             ),
-            before_sleep=lambda state: before_wait(_error_of(state), state.upcoming_sleep),
+            before_sleep=log,
             reraise=True,
         )
         return retrying(attempt)

@@ -43,7 +43,7 @@ def _of_request(settings: Settings, environment: Mapping[str, str], host: RunHos
     forge = github_forge(settings, trigger.repository, host)
     number = trigger.number
     if trigger.kind is TriggerKind.CHECK_FAILED:
-        number = conversation_for_dispatch(trigger, forge.check_conversations())
+        number = conversation_for_dispatch(trigger, forge)
     if number is None:
         return 0
     trigger = trigger.model_copy(update={"number": number})

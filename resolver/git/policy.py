@@ -13,7 +13,6 @@ import unicodedata
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Protocol
 
 from resolver.errors import PolicyViolation
 from resolver.git.deceptive_text import find_deceptive_text
@@ -33,6 +32,7 @@ from resolver.git.workspace import Workspace
 from resolver.models.path_globs import compile_path_pattern, matches_path
 from resolver.models.run import FileChange, Patch
 from resolver.security.formats import find_credentials
+from resolver.security.redaction import Redactor
 
 _MAX_NAMED_PATHS = 10
 """Maximum number of paths that one sentence of a message names."""
@@ -289,16 +289,8 @@ _FILE_HEADER = re.compile(rb"^(index .*\n--- .*\n)\+\+\+ .*$", re.MULTILINE)
 """The names of a file above its hunks, in which no line begins with `index`."""
 
 
-class SecretMatcher(Protocol):
-    """Recognizes the secrets of a run."""
-
-    def holds_secret(self, text: str) -> bool: ...
-
-    def redact_text(self, text: str) -> str: ...
-
-
 def withhold_secrets(
-    workspace: Workspace, patch: Patch, redactor: SecretMatcher, max_bytes: int
+    workspace: Workspace, patch: Patch, redactor: Redactor, max_bytes: int
 ) -> tuple[Patch, tuple[str, ...]]:
     """Return the patch without secrets in its diff and file names, and the names of leaking files.
 
@@ -322,7 +314,7 @@ def withhold_secrets(
 
 
 def _files_adding_secrets(
-    workspace: Workspace, patch: Patch, changes: tuple[TreeChange, ...], redactor: SecretMatcher
+    workspace: Workspace, patch: Patch, changes: tuple[TreeChange, ...], redactor: Redactor
 ) -> set[bytes]:
     """Return the paths of the files that the change adds a secret to."""
     blobs = {b for c in changes for b in (c.old_blob, c.new_blob) if b is not None}
@@ -348,7 +340,7 @@ def _as_text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
 
 
-def _redact_path(file: FileChange, redactor: SecretMatcher) -> FileChange:
+def _redact_path(file: FileChange, redactor: Redactor) -> FileChange:
     if not redactor.holds_secret(file.path):
         return file
     return file.model_copy(update={"path": redactor.redact_text(file.path)})

@@ -5,7 +5,6 @@ server's refusals are turned into errors with an explanation and a next step. No
 out. A new branch has a free name that is made from a title and starts with `agent/`.
 """
 
-import logging
 import re
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
@@ -69,8 +68,6 @@ def free_branch(existing: Collection[str], preferred: str) -> str:
 TIP_REF = "refs/resolver/tip"
 """The ref of the clone to which the newest commit of a branch is fetched."""
 
-logger = logging.getLogger("resolver.git")
-
 _REFUSALS: Mapping[Cause | None, str] = {
     "workflow_files": "it contains a change to a workflow file, which this token may not make",
     "branch_protected": "the branch is protected",
@@ -131,7 +128,7 @@ def push_commit(
     def attempt() -> None:
         _push_once(git, commit, ref, url, credential, previous)
 
-    retries.call(attempt, _wait_after_push, _log_wait)
+    retries.call(attempt, _wait_after_push)
 
 
 def _wait_after_push(error: ResolverError) -> float | None:
@@ -141,10 +138,6 @@ def _wait_after_push(error: ResolverError) -> float | None:
     known = git_failure_reason(error.what)
     cause = error.cause or (known.cause if known else None)
     return 0.0 if cause in OUTAGES else None
-
-
-def _log_wait(error: ResolverError, wait: float) -> None:
-    logger.warning("%s; trying again in %.0f seconds", error.what, wait)
 
 
 def _push_once(

@@ -199,10 +199,6 @@ class GitHubForge:
         """Return the pull requests that Resolver opened since then, newest first."""
         return find_own_pull_requests(self._access, self._name, self.whoami(), prefix, since)
 
-    def open_head(self, branch: str) -> str | None:
-        """Return the tip of `branch` if Resolver has an open pull request from it, else None."""
-        return self._heads.open_head(branch)
-
     @cached_property
     def _heads(self) -> GitHubPullRequestHeads:
         return GitHubPullRequestHeads(self._access, self._repository, self.whoami())

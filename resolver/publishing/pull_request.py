@@ -157,7 +157,7 @@ def _publish_on_earlier_branch(
     if not (branch and commit and pull and branch.startswith(PREFIX)):
         return None, ()
     try:
-        if builder.forge.open_head(branch) is None:
+        if builder.forge.heads().open_from(branch) is None:
             raise BranchUnavailable("closed", branch)
         return _push_to_branch(builder, earlier, branch, commit), ()
     except BranchUnavailable as unavailable:

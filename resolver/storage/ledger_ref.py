@@ -123,7 +123,7 @@ class LedgerRef:
                 commit = self._push(git, version, ledger, pushes)
                 return answer, LedgerVersion(ledger, commit, pushed=True)
 
-        return self.retries.call(attempt, _wait_after, _log_wait)
+        return self.retries.call(attempt, _wait_after)
 
     def _fetch_ledger(self, git: HostGit) -> LedgerVersion:
         """Fetch the ledger into a temporary repository."""
@@ -186,7 +186,3 @@ def _wait_after(error: ResolverError) -> float | None:
         return 0.0
     # Jitter, so that runs that collided do not collide again.
     return random() if _LOST_RACE.search(error.what) else None  # noqa: S311 - not a secret
-
-
-def _log_wait(error: ResolverError, wait: float) -> None:
-    logger.debug("%s; trying again in %.1f seconds", error.what, wait)

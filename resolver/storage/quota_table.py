@@ -79,11 +79,8 @@ class QuotaTable:
         def wait_after(error: ResolverError) -> float | None:
             return 0.0 if isinstance(error, DatabaseError) else None
 
-        def log(error: ResolverError, wait: float) -> None:
-            logger.error("costs can't be stored for now, next try in %.0f s: %s", wait, error.what)
-
         try:
-            return self._retries.call(attempt, wait_after, log)
+            return self._retries.call(attempt, wait_after)
         except DatabaseError as error:
             logger.error("costs can't be stored: %s", error.what)
             raise DatabaseError(

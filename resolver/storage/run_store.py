@@ -369,12 +369,9 @@ class RunWriter:
             self._require_valid()
             return write()
 
-        def log(error: ResolverError, wait: float) -> None:
-            logger.warning("run %s waits %.0f s for its store: %s", self._run, wait, error.what)
-
         try:
             return self._retries.call(
-                attempt, lambda error: 0.0 if isinstance(error, RunStoreError) else None, log
+                attempt, lambda error: 0.0 if isinstance(error, RunStoreError) else None
             )
         except RunStoreError as error:
             raise LogError(error.what, error.next_step, error.cause) from error

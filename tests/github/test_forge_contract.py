@@ -66,13 +66,13 @@ def test_a_pull_request_is_opened_once_and_found_by_its_request(place: Place) ->
     assert place.forge().find_publication(other) is None
 
 
-def test_branches_are_listed_by_prefix_and_their_tip_if_they_are_proposed(place: Place) -> None:
+def test_branches_are_listed_by_prefix_and_their_pull_request_is_found(place: Place) -> None:
     forge = place.forge()
     assert forge.branches("agent/1-") == {BRANCH}
     assert forge.branches("agent/2-") == set()
-    assert forge.open_head(BRANCH) is None
-    forge.open_pull_request(place.report(place.trigger()), BRANCH)
-    assert place.forge().open_head(BRANCH) == place.tip
+    assert forge.heads().open_from(BRANCH) is None
+    pull = forge.open_pull_request(place.report(place.trigger()), BRANCH)
+    assert place.forge().heads().open_from(BRANCH) == pull.number
 
 
 def test_there_is_one_final_comment_for_each_request(place: Place) -> None:

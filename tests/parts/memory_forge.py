@@ -84,8 +84,8 @@ class MemoryForge:
     def branches(self, prefix: str) -> set[str]:
         return {name for name in self.tips if name.startswith(prefix)}
 
-    def open_head(self, branch: str) -> str | None:
-        return self.tips[branch] if branch in self.pulls else None
+    def open_from(self, branch: str) -> int | None:
+        return self.pulls[branch].number if branch in self.pulls else None
 
     def heads(self) -> "MemoryForge":
         return self

@@ -181,7 +181,7 @@ class GitHubAccess:
                 return attempt()
 
         policy = self.retries if seconds is None else self.retries.lasting(seconds)
-        return policy.call(attempt_once, _min_retry_wait, _log_retry)
+        return policy.call(attempt_once, _min_retry_wait)
 
     def requester(self) -> GitHubRequester:
         """Return PyGithub's client, whose objects are requested when needed. Raises UsageError."""
@@ -276,11 +276,6 @@ def _min_retry_wait(error: ResolverError) -> float | None:
     if isinstance(error, RateLimited):
         return error.wait
     return 0.0 if isinstance(error, ServerFailure) else None
-
-
-def _log_retry(error: ResolverError, wait: float) -> None:
-    """Log that a failed operation is repeated after `wait` seconds."""
-    logger.warning("%s; trying again in %.0f seconds", error.what, wait)
 
 
 Shape = TypeVar("Shape", bound=BaseModel)

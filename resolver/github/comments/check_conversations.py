@@ -1,7 +1,6 @@
-"""Finds the conversation about a failing check, and counts earlier attempts.
+"""Finds Resolver's issue about a failing check of the default branch, and counts earlier attempts.
 
-That is Resolver's own open pull request, or an issue of Resolver's about a check of the default
-branch. Attempts are counted from the comments there, so that every run sees the same number.
+Attempts are counted from the comments there, so that every run sees the same number.
 """
 
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from itertools import islice
 
 from github.Commit import Commit
 from github.Issue import Issue
-from github.PullRequest import PullRequest
 from github.Repository import Repository
 
 from resolver.config.templates import render
@@ -19,15 +17,10 @@ from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import Listing
 from resolver.github.comments import find_or_create
 from resolver.github.context import own_comments
-from resolver.github.text.markers import (
-    check_marker,
-    is_of_check,
-    is_of_run,
-    parse_pull_request_marker,
-)
+from resolver.github.text.markers import check_marker, is_of_check, is_of_run
 
 _MAX_SEARCHED = 300
-"""Number of newest issues, and of newest pull requests, that are searched."""
+"""Number of newest issues that are searched."""
 
 _MAX_COMMITS = 100
 """Number of newest commits of a branch whose checks are counted."""
@@ -50,12 +43,6 @@ class CheckConversations:
     def branch_tip(self, branch: str) -> str | None:
         """Return the newest commit of the branch, None if there is no such branch."""
         return find_or_create.branch_tip(self.access, self.repository, branch)
-
-    def find_pull_request(self, branch: str) -> int | None:
-        """Return the number of Resolver's open pull request from this branch, or None."""
-        with self.access.wrap_errors(f"look at {branch} of {self._name}", "pull-requests: read"):
-            pull = find_or_create.open_pull_request_of(self.repository, branch)
-            return pull.number if pull and is_by(pull, self.own_login) else None
 
     def issues(self) -> dict[int, str]:
         """Return Resolver's open issues about checks, newest first, as number and body."""
@@ -98,22 +85,6 @@ class CheckConversations:
             lambda: self.repository.create_issue(title.strip(), body).number,
         )
 
-    def find_fix(self, issue: int) -> int | None:
-        """Return the number of Resolver's open pull request for this issue, or None."""
-        with self.access.wrap_errors(
-            f"list the pull requests of {self._name}", "pull-requests: read"
-        ):
-            query = {"state": "open", "sort": "created", "direction": "desc"}
-            pulls = find_or_create.pulls_of(self.repository, **query)
-            return next(
-                (
-                    pull.number
-                    for pull in islice(pulls, _MAX_SEARCHED)
-                    if self._was_opened_for(pull, issue)
-                ),
-                None,
-            )
-
     def count_attempts(self, number: int, branch: str, key_of: Callable[[str], str]) -> int:
         """Return how many comments on an issue or pull request belong to runs for the branch's
         commits before its newest one. `key_of` returns the run key for a commit."""
@@ -129,10 +100,6 @@ class CheckConversations:
         return [
             comment.body or "" for comment in own_comments.own_comments(issue, self.own_login, None)
         ]
-
-    def _was_opened_for(self, pull: PullRequest, issue: int) -> bool:
-        run = parse_pull_request_marker(pull.body or "") if is_by(pull, self.own_login) else None
-        return run is not None and run[0] == issue
 
     @property
     def _name(self) -> str:

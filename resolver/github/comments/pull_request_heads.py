@@ -77,12 +77,12 @@ class GitHubPullRequestHeads:
                 raise
         return False  # the branch was deleted; fetching it reports that
 
-    def open_head(self, branch: str) -> str | None:
-        """Return the tip of `branch` if Resolver has an open pull request from it, else None."""
+    def open_from(self, branch: str) -> int | None:
+        """Return the number of Resolver's open pull request from `branch`, or None."""
         operation = f"look at {branch} of {self.repository.full_name}"
         with self.access.wrap_errors(operation, "pull-requests: read"):
             pull = open_pull_request_of(self.repository, branch)
-            return pull.head.sha if pull and is_by(pull, self.own_login) else None
+            return pull.number if pull and is_by(pull, self.own_login) else None
 
     def find_origin(self, number: int) -> tuple[int, str] | None:
         """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
@@ -117,6 +117,13 @@ class GitHubPullRequestHeads:
                 base_branch=pull.base.ref,
                 moved=pinned.moved or "",
             )
+
+    def open_for(self, issue: int, prefix: str) -> int | None:
+        """Return the number of the newest open pull request of `of_issue`, or None."""
+        operation = f"look for an open pull request for {self.repository.full_name}#{issue}"
+        with self.access.wrap_errors(operation, "pull-requests: read"):
+            pulls = self._open_pulls(issue, prefix)
+            return max((pull.number for pull in pulls), default=None)
 
     def _open_pulls(self, issue: int, prefix: str) -> list[GitHubPullRequest]:
         """Return Resolver's open pull requests for the issue, as they were when first asked for.

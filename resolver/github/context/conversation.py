@@ -313,10 +313,6 @@ class ConversationReader:
             reviews=self._list("reviews", ReviewText, row) if is_pull else ReadList(),
         )
 
-    def threads(self) -> ReadList[Thread]:
-        """Return the review threads as they are now."""
-        return self._list("reviewThreads", Thread, self._more("reviewThreads", None))
-
     def _list(self, connection: str, model: type[_Item], row: Mapping[str, Any]) -> ReadList[_Item]:
         """Return the list whose newest page is in `row`."""
         items: list[_Item] = []
@@ -326,14 +322,9 @@ class ConversationReader:
             items = [node for node in page.nodes if node is not None] + items
             if not page.has_previous or page_number == MAX_PAGES - 1:
                 break
-            row = self._more(connection, page.cursor)
-            page = page_model.model_validate(row[connection])
+            answer = self._query(_page_query(connection), {"before": page.cursor})
+            page = page_model.model_validate(answer["repository"]["subject"][connection])
         return ReadList(tuple(items), max(0, page.total - len(items)))
-
-    def _more(self, connection: str, before: str | None) -> Mapping[str, Any]:
-        answer = self._query(_page_query(connection), {"before": before})
-        row: Mapping[str, Any] = answer["repository"]["subject"]
-        return row
 
     def _query(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         owner, _, name = self.repository.partition("/")

@@ -16,6 +16,7 @@ from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import ForgeError, LogError, Refused, RunStopped, WorkspaceError
+from resolver.git.push import issue_branch_prefix
 from resolver.github.events.checks import check_key
 from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Command, Continuation, Trigger, TriggerKind
@@ -37,7 +38,6 @@ from resolver.storage.earlier_runs import EarlierRun, EarlierRuns
 from resolver.storage.run_refs import RunRefs, archive_log
 
 if TYPE_CHECKING:
-    from resolver.github.comments.check_conversations import CheckConversations
     from resolver.github.github_forge import GitHubForge
 
 MAX_CHECK_FIXES = 2
@@ -68,41 +68,42 @@ def locate_dispatch(
             return trigger
         return trigger.model_copy(update={"is_pull_request": pull})
     if trigger.kind is TriggerKind.CHECK_FAILED:
-        conversations = forge.check_conversations()
-        number = conversation_for_dispatch(trigger, conversations)
+        number = conversation_for_dispatch(trigger, forge)
         skip_reason = (
-            None if is_rerun else _find_reason_to_skip(trigger, number, conversations, max_attempts)
+            None if is_rerun else _find_reason_to_skip(trigger, number, forge, max_attempts)
         )
         if skip_reason or (number is None and trigger.is_pull_request):
             return IgnoredEvent(
                 skip_reason or f"Resolver has no open pull request from {trigger.branch}"
             )
         if number is None:
-            number = conversations.open_issue(trigger.check, trigger.branch, trigger.head)
+            check = trigger.check
+            number = forge.check_conversations().open_issue(check, trigger.branch, trigger.head)
         return trigger.model_copy(update={"number": number})
     return trigger
 
 
-def conversation_for_dispatch(trigger: Trigger, conversations: "CheckConversations") -> int | None:
+def conversation_for_dispatch(trigger: Trigger, forge: "GitHubForge") -> int | None:
     """Return the number of the pull request, or of the open issue about this check; None if there
     is none yet. Raises ForgeError."""
     if trigger.is_pull_request:
-        return conversations.find_pull_request(trigger.branch)
-    return conversations.find_issue(trigger.check)
+        return forge.heads().open_from(trigger.branch)
+    return forge.check_conversations().find_issue(trigger.check)
 
 
 def _find_reason_to_skip(
-    trigger: Trigger, number: int | None, conversations: "CheckConversations", max_attempts: int
+    trigger: Trigger, number: int | None, forge: "GitHubForge", max_attempts: int
 ) -> str | None:
     """Return why no run is started for the check, None if one is."""
+    conversations = forge.check_conversations()
     if conversations.branch_tip(trigger.branch) != trigger.head:
         return "the branch has a newer commit: its own checks count"
     if not trigger.is_pull_request:
         run_issue = conversations.find_issue_of_run(trigger.key)
         if run_issue is not None and run_issue != number:
             return f"all failures on this commit are handled in #{run_issue}"
-        fixing_pull = conversations.find_fix(number) if number is not None else None
-        if fixing_pull is not None:
+        fixing_pull = number and forge.heads().open_for(number, issue_branch_prefix(number))
+        if fixing_pull:
             return f"#{fixing_pull} is open and fixes it"
     if number is not None:
         key_of = partial(check_key, trigger.repository)

@@ -349,9 +349,6 @@ def require_standing_request(
     status, stopped = settings.pace.retries.call(
         lambda: _read_present_state(trigger, settings, forge),
         lambda error: 0.0 if error.cause == "forge_down" else None,
-        lambda error, wait: logger.warning(
-            "run %s: %s; trying again in %.0f seconds", request.run, error.what, wait
-        ),
     )
     if stopped is not None:
         logger.warning("run %s publishes nothing: %s", request.run, stopped.what)
