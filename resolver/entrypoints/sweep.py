@@ -203,7 +203,7 @@ class Sweep:
             return self._add_row(issue, SweepFate.DONE_BEFORE, url=_page_url(publication))
         if publication is None and not self.is_dry_run:
             comments, mention = self.forge.run_comments, self.settings.mention
-            comments.close_comments_of_killed_runs(issue.number, self.now(), mention)
+            comments.close_killed_runs(issue.number, self.now(), mention)
         since = None if publication else labeled.active_since(*candidates)
         # A run that is older than the longest one, with extensions by comments, was killed.
         seconds = self.settings.max_extended_limits.max_time + self.settings.setup_seconds

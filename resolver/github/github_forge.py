@@ -15,7 +15,7 @@ from resolver.github.client import accounts
 from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.client.requester import repository_at
 from resolver.github.client.resources import PolledReader, markdown_files, read_request_time
-from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery, read_snapshot
+from resolver.github.client.snapshot import RepositorySnapshot, read_snapshot
 from resolver.github.comments import open_pull_request as opening
 from resolver.github.comments import review as reviews
 from resolver.github.comments.check_conversations import CheckConversations
@@ -91,12 +91,11 @@ class GitHubForge:
         """Return True if the owner of the token may push."""
         return accounts.operator_may_push(self._access, self._repository)
 
-    def snapshot(self, query: SnapshotQuery) -> RepositorySnapshot | None:
-        """Return the state of the repository's refs, None if it has to be read with git.
-
-        Never raises: the run does not depend on it.
-        """
-        return read_snapshot(self._access, self._name, query)
+    def snapshot(
+        self, ref: str, path: str, ref_prefix: str, siblings: Sequence[str]
+    ) -> RepositorySnapshot | None:
+        """Return the state of the repository's refs; see `read_snapshot`."""
+        return read_snapshot(self._access, self._name, ref, path, ref_prefix, siblings)
 
     def branches(self, prefix: str) -> set[str]:
         """Return the names of the branches that start with `prefix`."""

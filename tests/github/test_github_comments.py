@@ -68,7 +68,7 @@ def test_a_run_has_died_when_its_job_is_over(
     words = {"message": "Resource not accessible by integration"}
     body = words if isinstance(answer, int) else {"id": 123, **answer}
     github.fail_next("GET", r"/actions/runs/123$", status, body=body)
-    closed = forge.run_comments.close_comments_of_killed_runs(issue.number, NOW, "@agent")
+    closed = forge.run_comments.close_killed_runs(issue.number, NOW, "@agent")
     assert closed == int(dies)
     [result] = bodies(issue)
     assert ("**ended unexpectedly**" in result and "/octo/demo/actions/runs/123)" in result) is dies
@@ -82,7 +82,7 @@ def test_a_run_closes_the_comment_of_an_earlier_request_that_was_killed(
     comments.write_progress(progress(issue), None)  # GitHub knows of no such job
     later = progress(issue, trigger=trigger_on(issue).model_copy(update={"key": "later"}))
     comments.write_progress(later, None)
-    comments.close_killed_runs(later)
+    comments.close_killed_runs(issue.number, NOW, "@agent", later.trigger)
     first, second = bodies(issue)
     assert "**ended unexpectedly**" in first and "**ended unexpectedly**" not in second
 
@@ -96,7 +96,7 @@ def test_a_forged_marker_has_no_effect(github: GitHubServer, issue: Issue) -> No
     issue.comments.clear()
     github.add_comment(issue, forged, "mallory")
     later = NOW + timedelta(days=1)
-    assert comments.close_comments_of_killed_runs(issue.number, later, "@agent") == 0
+    assert comments.close_killed_runs(issue.number, later, "@agent") == 0
     comment_id = comments.write_progress(progress(issue), None)
     assert len(issue.comments) == 2 and issue.comments[-1].id == comment_id
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from resolver.github.client.downloads import Download, DownloadRefusal, download
+from resolver.github.client.downloads import DownloadRefusal, download
 from resolver.github.context.pictures import MAX_BYTES, PictureHosts
 from resolver.github.github_forge import GitHubForge
 from resolver.models.issue_context import Picture
@@ -192,12 +192,11 @@ def test_an_endless_response_is_abandoned(github: GitHubServer) -> None:
     """A picture never ends: the download is abandoned."""
     ticks = iter(range(10_000))
     with dripping(threading.Event()) as address, pytest.raises(DownloadRefusal, match="too slow"):
-        want = Download(10**9, 1.0)
-        download(address, want, lambda _: "", lambda _: True, clock=lambda: next(ticks))
+        download(address, 10**9, 1.0, lambda _: "", lambda _: True, clock=lambda: next(ticks))
 
 
 def test_endless_redirects_are_abandoned(github: GitHubServer) -> None:
     loop = f"{github.server_url}{FILES}loop"
     github.add_file("loop", File(location=loop))
     with pytest.raises(DownloadRefusal, match="too many times"):
-        download(loop, Download(10, 5.0), lambda _: "", lambda _: True)
+        download(loop, 10, 5.0, lambda _: "", lambda _: True)

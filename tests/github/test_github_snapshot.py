@@ -9,15 +9,13 @@ from resolver.git.remote import OrphanCommit, write_orphans
 from resolver.github.client.access import FixedToken, GitHubAccess
 from resolver.github.client.snapshot import (
     RepositorySnapshot,
-    SnapshotQuery,
     read_snapshot,
 )
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.graphql import MOST_TEXT
 
-WANTED = SnapshotQuery(
-    "refs/resolver/ledger", "ledger.jsonl", "refs/resolver/runs/7/", (".a", ".b")
-)
+REF, PATH, BELOW = "refs/resolver/ledger", "ledger.jsonl", "refs/resolver/runs/7/"
+WANTED = (REF, PATH, BELOW, (".a", ".b"))
 
 
 def make_access(github: GitHubServer, token: str | None = None) -> GitHubAccess:
@@ -29,8 +27,8 @@ def make_access(github: GitHubServer, token: str | None = None) -> GitHubAccess:
 def put(github: GitHubServer, folder: Path, content: bytes) -> str:
     """Write a ledger and a log to the server's repository, and return the commit of the ledger."""
     git = create_bare_repository(folder / "new.git")
-    ledger = OrphanCommit(WANTED.ref, "Ledger", {WANTED.path: content})
-    log = OrphanCommit(f"{WANTED.ref_prefix}run", "Log", {"log": b"1"})
+    ledger = OrphanCommit(REF, "Ledger", {PATH: content})
+    log = OrphanCommit(f"{BELOW}run", "Log", {"log": b"1"})
     made = write_orphans(git, [ledger, log])
     served_git = HostGit(git_dir=github.repository("octo/calc").git.path)
     for commit, snapshot in zip(made, (ledger, log), strict=True):
@@ -41,7 +39,7 @@ def put(github: GitHubServer, folder: Path, content: bytes) -> str:
 def test_a_new_repository_has_only_a_default_branch(github: GitHubServer) -> None:
     made = github.create_repository("octo/calc", {"a": "1"})
     github.create_repository("octo/.b", {"a": "1"})
-    found = read_snapshot(make_access(github), "octo/calc", WANTED)
+    found = read_snapshot(make_access(github), "octo/calc", *WANTED)
     tip = made.git.tip("main") or ""
     assert found == RepositorySnapshot("main", tip, siblings=frozenset({".b"}))
 
@@ -56,7 +54,7 @@ def test_private_skills_are_for_private_repositories(
     github.create_repository("octo/.a", {"a": "1"}, private=True)
     github.create_repository("octo/.b", {"a": "1"})
     token = github.token_for("octo", "octo/calc", "octo/.a", "octo/.b")
-    found = read_snapshot(make_access(github, token), "octo/calc", WANTED)
+    found = read_snapshot(make_access(github, token), "octo/calc", *WANTED)
     assert found is not None
     assert found.siblings == ({".a", ".b"} if is_private else {".b"})
 
@@ -71,7 +69,7 @@ def test_a_ref_is_read_with_its_file_if_that_is_whole(
 ) -> None:
     github.create_repository("octo/calc", {"a": "1"})
     tip = put(github, tmp_path, stored)
-    found = read_snapshot(make_access(github), "octo/calc", WANTED)
+    found = read_snapshot(make_access(github), "octo/calc", *WANTED)
     assert found is not None
     assert (found.ref_tip, found.content, found.ref_names) == (tip, content, ("run",))
 
@@ -79,6 +77,6 @@ def test_a_ref_is_read_with_its_file_if_that_is_whole(
 def test_the_refs_are_read_with_git_if_the_query_fails(github: GitHubServer) -> None:
     github.create_repository("octo/calc", {"a": "1"})
     access = make_access(github)
-    assert read_snapshot(access, "octo/none", WANTED) is None
+    assert read_snapshot(access, "octo/none", *WANTED) is None
     github.fail_next("POST", "/graphql$", 502, body="<html>")
-    assert read_snapshot(access, "octo/calc", WANTED) is None
+    assert read_snapshot(access, "octo/calc", *WANTED) is None

@@ -76,7 +76,7 @@ def test_markers_that_another_program_forges_with_our_account_write_nowhere_else
     for hidden in ("\U000e0070", "\u202e", "print the token", "approve it", "evil.example"):
         assert hidden not in words
 
-    forge.run_comments.close_comments_of_killed_runs(issue.number, forged.at, "@agent")
+    forge.run_comments.close_killed_runs(issue.number, forged.at, "@agent")
     forge.comment(report_on(issue, trigger=other_trigger))
     assert other.comments == []
     ids = {f"/issues/comments/{comment.id}" for comment in issue.comments}

@@ -62,7 +62,7 @@ class MemoryForge:
     def operator_may_push(self) -> bool:
         return self.level == "write"
 
-    def snapshot(self, query: Any) -> Any:
+    def snapshot(self, ref: str, path: str, ref_prefix: str, siblings: Any) -> Any:
         return None
 
     def acknowledge(self, trigger: Trigger) -> None:
@@ -126,8 +126,9 @@ class MemoryForge:
     def write_progress(self, progress: Any, comment_id: int | None) -> int | None:
         return None
 
-    def close_killed_runs(self, progress: Any) -> None:
+    def close_killed_runs(self, *_: Any) -> int:
         """Do nothing: no run is killed here."""
+        return 0
 
     def recent_comments(self, number: int) -> Sequence[Any]:
         return ()

@@ -9,7 +9,6 @@ import pytest
 
 from resolver.config.settings import Settings
 from resolver.errors import Cause, ForgeError, LeaseLost, UsageError
-from resolver.github.client.snapshot import SnapshotQuery
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.text.markers import Ending
 from resolver.models.run import Publication, Task, Trigger
@@ -135,8 +134,8 @@ class ForgeWithPushedWork(MemoryForge):
 
     requests: list[str] = field(default_factory=list)
 
-    def snapshot(self, query: SnapshotQuery) -> None:
-        self.requests.append(f"refs such as {query.ref_prefix}")
+    def snapshot(self, ref: str, path: str, ref_prefix: str, siblings: Any) -> None:
+        self.requests.append(f"refs such as {ref_prefix}")
 
     def pushed(self, trigger: Trigger, run: str, prefix: str) -> Any:
         self.requests.append(f"commits for {trigger.key}")

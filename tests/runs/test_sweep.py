@@ -108,7 +108,7 @@ class LabeledForge(MemoryForge):
 
     @property
     def run_comments(self) -> Any:
-        return SimpleNamespace(close_comments_of_killed_runs=lambda *_: None)
+        return SimpleNamespace(close_killed_runs=lambda *_: None)
 
     def labeled(self, label: str) -> "LabeledForge":
         assert label == "agent"

@@ -6,7 +6,6 @@ sent.
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from urllib.parse import urljoin, urlsplit
 
 import requests
@@ -30,30 +29,15 @@ class DownloadRefusal(Exception):
     """
 
 
-@dataclass(frozen=True)
-class Download:
-    """The limits of one download.
-
-    Attributes:
-        max_bytes: Maximum number of bytes to read.
-        timeout: Seconds to wait for an answer or for more data. The whole download may take four
-            times as long.
-        tail_bytes: Keep only the end of the data, this many bytes. 0 keeps everything, and a file
-            larger than `max_bytes` is refused.
-    """
-
-    max_bytes: int
-    timeout: float
-    tail_bytes: int = 0
-
-
 def download(
     url: str,
-    limits: Download,
+    max_bytes: int,
+    timeout: float,
     token_for: Callable[[str], str | None],
     is_allowed: Callable[[str], bool],
     clock: Callable[[], float] = time.monotonic,
     attempts: int = 0,
+    tail_bytes: int = 0,
 ) -> bytes:
     """Return the bytes of a file, or the end of them.
 
@@ -62,14 +46,18 @@ def download(
 
     Args:
         url: Address of the file.
-        limits: The limits.
+        max_bytes: Maximum number of bytes to read.
+        timeout: Seconds to wait for an answer or for more data. The whole download may take four
+            times as long.
         token_for: Returns the token to send to an address, if any.
         is_allowed: Returns whether a redirect to an address may be followed. `url` itself is not
             checked.
         clock: Returns monotonic seconds.
         attempts: How often the request to `url` is repeated after a failure of its host.
+        tail_bytes: Keep only the end of the data, this many bytes. 0 keeps everything, and a file
+            larger than `max_bytes` is refused.
     """
-    deadline = clock() + 4 * limits.timeout
+    deadline = clock() + 4 * timeout
     with requests.Session() as session:
         retry = Retry(
             attempts,
@@ -85,12 +73,12 @@ def download(
                 url,
                 headers={**headers, **({"Authorization": f"Bearer {token}"} if token else {})},
                 auth=lambda request: request,  # otherwise requests sends credentials from ~/.netrc
-                timeout=limits.timeout,
+                timeout=timeout,
                 stream=True,
                 allow_redirects=False,
             ) as response:
                 if response.status_code not in _REDIRECT_STATUSES:
-                    return _read_body(response, limits, deadline, clock)
+                    return _read_body(response, max_bytes, tail_bytes, lambda: clock() > deadline)
                 target = urljoin(url, response.headers.get("Location", ""))
             # Cookies of one host are not sent to the next.
             session.cookies.clear()
@@ -103,7 +91,7 @@ def download(
 
 
 def _read_body(
-    response: requests.Response, limits: Download, deadline: float, clock: Callable[[], float]
+    response: requests.Response, max_bytes: int, tail_bytes: int, is_late: Callable[[], bool]
 ) -> bytes:
     """Read the answer's body within the limits."""
     if response.status_code != 200:
@@ -114,14 +102,14 @@ def _read_body(
     for chunk in _chunks(response):
         read_bytes += len(chunk)
         content += chunk
-        if read_bytes > limits.max_bytes:
-            if not limits.tail_bytes:
+        if read_bytes > max_bytes:
+            if not tail_bytes:
                 raise DownloadRefusal("it is too large")
             break
-        if clock() > deadline:
+        if is_late():
             raise DownloadRefusal("its host is too slow")
-        if limits.tail_bytes:
-            del content[: -limits.tail_bytes]  # only the end is wanted
+        if tail_bytes:
+            del content[:-tail_bytes]  # only the end is wanted
     return bytes(content)
 
 

@@ -35,21 +35,6 @@ query($owner: String!, $name: String!, $ref: String!, $path: String!, $below: St
 
 
 @dataclass(frozen=True)
-class SnapshotQuery:
-    """The refs to read besides the default branch.
-
-    ref, path: a ref and a file of its commit.
-    ref_prefix: prefix of refs, with a slash at its end.
-    siblings: names of repositories of the same owner.
-    """
-
-    ref: str
-    path: str
-    ref_prefix: str
-    siblings: Sequence[str]
-
-
-@dataclass(frozen=True)
 class RepositorySnapshot:
     """The state of a repository at one moment.
 
@@ -70,33 +55,41 @@ class RepositorySnapshot:
 
 
 def read_snapshot(
-    access: GitHubAccess, repository: str, query: SnapshotQuery
+    access: GitHubAccess,
+    repository: str,
+    ref: str,
+    path: str,
+    ref_prefix: str,
+    siblings: Sequence[str],
 ) -> RepositorySnapshot | None:
     """Return the state of the repository, None if GitHub does not answer.
 
     Whatever it contains can be read from git as well, so this waits for nothing and never raises.
+
+    ref, path: a ref and a file of its commit.
+    ref_prefix: prefix of refs, with a slash at its end.
+    siblings: names of repositories of the same owner.
     """
     owner, _, name = repository.partition("/")
-    variables = {"owner": owner, "name": name, "ref": query.ref, "path": query.path}
-    variables["below"] = query.ref_prefix
-    aliases = {f"sibling{number}": sibling for number, sibling in enumerate(query.siblings)}
-    siblings = (
+    variables = {"owner": owner, "name": name, "ref": ref, "path": path, "below": ref_prefix}
+    aliases = {f"sibling{number}": sibling for number, sibling in enumerate(siblings)}
+    fields = (
         f'{alias}: repository(owner: $owner, name: "{sibling}") {{ isPrivate }}'
         for alias, sibling in aliases.items()
     )
-    graphql = _QUERY % (MAX_LISTED_REFS, "\n  ".join(siblings))
+    graphql = _QUERY % (MAX_LISTED_REFS, "\n  ".join(fields))
     hasty_access = access.with_short_timeouts()
     try:
         with hasty_access.wrap_errors(f"read the refs of {repository}", "contents: read"):
             answer = query_graphql(hasty_access, graphql, variables, nullable_fields=tuple(aliases))
-            default, ref = answer["repository"]["defaultBranchRef"], answer["repository"]["ref"]
+            default, tip = answer["repository"]["defaultBranchRef"], answer["repository"]["ref"]
             is_private = answer["repository"]["isPrivate"]
-            file = ref["target"].get("file") if ref else None
+            file = tip["target"].get("file") if tip else None
             blob = file["object"] if file else None
             return RepositorySnapshot(
                 branch=default["name"] if default else None,
                 tip=default["target"]["oid"] if default else None,
-                ref_tip=ref["target"]["oid"] if ref else None,
+                ref_tip=tip["target"]["oid"] if tip else None,
                 content=blob["text"] if blob and not blob["isTruncated"] else None,
                 ref_names=tuple(node["name"] for node in answer["repository"]["refs"]["nodes"]),
                 siblings=frozenset(

@@ -46,9 +46,7 @@ def request_review(
         return ()
     try:
         with access.wrap_errors("mark the pull request (review)", "pull-requests: write"):
-            pull.requester.requestJsonAndCheck(
-                "POST", f"{pull.url}/requested_reviewers", input={"reviewers": [requester]}
-            )
+            pull.create_review_request(reviewers=[requester])
     except ForgeError as error:
         note = render("run/not_marked.md.j2", login=code_span(requester), error=error)
         return (" ".join(note.split()),)

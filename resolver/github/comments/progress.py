@@ -133,8 +133,10 @@ class ProgressWriter(Protocol):
         """
         ...
 
-    def close_killed_runs(self, progress: RunProgress) -> None:
-        """Mark the comments of killed runs on the same issue as died. Raises ForgeError."""
+    def close_killed_runs(
+        self, number: int, now: datetime, mention: str, excluded_trigger: Trigger
+    ) -> int:
+        """See `RunComments.close_killed_runs`."""
         ...
 
 
@@ -258,7 +260,9 @@ class ProgressReporter:
                     return
                 if not closed_killed_runs:
                     closed_killed_runs = True
-                    writer.close_killed_runs(self._progress)
+                    number, trigger = self._progress.trigger.number or 0, self._progress.trigger
+                    since, mention = self._progress.since, self._progress.mention
+                    writer.close_killed_runs(number, since, mention, trigger)
                 failures = 0
             except ResolverError as error:
                 failures += 1

@@ -183,15 +183,7 @@ class RunComments:
         self._searched[number] = listed  # for `close_killed_runs`
         return comment.id
 
-    def close_killed_runs(self, progress: RunProgress) -> None:
-        """See `ProgressWriter.close_killed_runs`."""
-        trigger = progress.trigger
-        if trigger.number is not None:
-            self.close_comments_of_killed_runs(
-                trigger.number, progress.since, progress.mention, trigger
-            )
-
-    def close_comments_of_killed_runs(
+    def close_killed_runs(
         self,
         number: int,
         now: datetime,

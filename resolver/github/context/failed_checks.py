@@ -22,7 +22,7 @@ from pydantic import AliasPath, Field
 from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess, read_rows
 from resolver.github.client.answers import ApiAnswer
-from resolver.github.client.downloads import Download, DownloadRefusal, download
+from resolver.github.client.downloads import DownloadRefusal, download
 from resolver.github.client.resources import read_pages
 from resolver.github.context.visibility import SeenTexts, utc
 from resolver.github.text.hidden_text import strip_hidden
@@ -263,11 +263,13 @@ class FailedCheckReader:
         """Download a log. GitHub redirects to a URL on another host, valid for one minute."""
         return download(
             path,
-            Download(MAX_LOG_BYTES, self.access.timeout, tail_bytes=LOG_TAIL_BYTES),
+            MAX_LOG_BYTES,
+            self.access.timeout,
             token_for=lambda url: self.access.token if url == path else None,
             # Every redirect is followed, because GitHub's own API names the host.
             is_allowed=lambda _: True,
             attempts=self.access.attempts,
+            tail_bytes=LOG_TAIL_BYTES,
         )
 
     def _get(self, path: str, query: dict[str, Any] | None = None) -> Any:

@@ -25,7 +25,7 @@ import requests
 from github.Requester import Requester
 
 from resolver.github.client.access import GitHubAccess
-from resolver.github.client.downloads import Download, DownloadRefusal, download
+from resolver.github.client.downloads import DownloadRefusal, download
 from resolver.github.text.links import MAX_ALT_CHARACTERS, PictureLink
 from resolver.github.text.markdown import shorten_text
 from resolver.models.issue_context import Picture
@@ -197,7 +197,8 @@ class PictureReader:
         try:
             data = download(
                 self._signed_url(link),
-                Download(max_bytes, TIMEOUT_SECONDS),
+                max_bytes,
+                TIMEOUT_SECONDS,
                 token_for=lambda url: self.access.token if self.hosts.is_own(url) else None,
                 is_allowed=self.hosts.may_lead_to,
                 clock=self.clock,

@@ -20,7 +20,7 @@ from resolver.errors import (
     WorkspaceError,
 )
 from resolver.events.run_log import cost_of_run
-from resolver.github.client.snapshot import RepositorySnapshot, SnapshotQuery
+from resolver.github.client.snapshot import RepositorySnapshot
 from resolver.github.comments.report import Report
 from resolver.github.events.payloads import IssueComment
 from resolver.github.events.quota_decision import (
@@ -97,7 +97,7 @@ def read_refs(request: RunRequest, forge: GitHubForge | None) -> RepositorySnaps
     if forge is None:
         return None
     log_prefix = runs_of_issue(request.trigger.subject or 0)
-    return forge.snapshot(SnapshotQuery(REF, FILE, log_prefix, tuple(ORGANIZATION_FOLDERS)))
+    return forge.snapshot(REF, FILE, log_prefix, tuple(ORGANIZATION_FOLDERS))
 
 
 def reserve_quota(
