@@ -10,6 +10,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from resolver.git.git import HostGit
 from resolver.git.tree import TreeChange, quote, read_blobs
@@ -62,13 +63,8 @@ def find_deceptive_text(git: HostGit, changes: Iterable[TreeChange]) -> tuple[De
     blobs = {blob for change in changed for blob in (change.old_blob, change.new_blob) if blob}
     # Of all lines, only those with such characters are kept in memory.
     suspects = {blob: dict(_suspect_lines(data)) for blob, data in read_blobs(git, blobs)}
-    places: list[DeceptivePlace] = []
-    for change in changed:
-        for place in _places_of(change, suspects):
-            places.append(place)
-            if len(places) == MAX_FOUND_PLACES:
-                return tuple(places)
-    return tuple(places)
+    places = (place for change in changed for place in _places_of(change, suspects))
+    return tuple(islice(places, MAX_FOUND_PLACES))
 
 
 def _places_of(change: TreeChange, suspects: dict[str, dict[int, str]]) -> Iterator[DeceptivePlace]:

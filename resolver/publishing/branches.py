@@ -29,7 +29,7 @@ from resolver.git.push import (
 from resolver.git.tree import read_blobs
 from resolver.models.known_failures import push_failure
 from resolver.models.run import Publication
-from resolver.publishing.commit_builder import CommitBuilder, PlannedChange, PushedCommit
+from resolver.publishing.commit_builder import CommitBuilder, PushedCommit
 
 
 def push_signed_commits(
@@ -230,15 +230,14 @@ def advance_branch(
     )
 
 
-def change_since(builder: CommitBuilder, earlier: Publication) -> PlannedChange | None:
-    """Return what this run has changed since an earlier run of the same work published a commit.
+def require_own_tree(builder: CommitBuilder, earlier: Publication, branch: str) -> str:
+    """Return the commit that an earlier run of the same work published on the branch.
 
-    The published commit may contain changes by others, if the earlier change was applied on top of
-    them. They are not in this run's tree, so a plain comparison of the two trees would revert them.
-    Returns None then.
+    Raises BranchUnavailable if it contains changes by others, because the earlier change was
+    applied on top of them. They are not in this run's tree, so a plain comparison of the two trees
+    would revert them.
     """
-    commit = earlier.commit
-    assert commit is not None
-    if earlier.tree != builder.workspace.tree(commit):
-        return None
-    return PlannedChange(commit, builder.request.patch.tree)
+    assert earlier.commit is not None
+    if earlier.tree != builder.workspace.tree(earlier.commit):
+        raise BranchUnavailable("moved", branch)
+    return earlier.commit

@@ -132,18 +132,6 @@ KNOWN_IDS = {ACTIONS_LOGIN: 41898282}
 
 
 @dataclass(frozen=True)
-class PlannedChange:
-    """A change relative to one commit.
-
-    parent: that commit.
-    tree: its tree with the change.
-    """
-
-    parent: str
-    tree: str
-
-
-@dataclass(frozen=True)
 class CommitBuilder:
     """Makes the commits of one run, for the clone and the forge that it publishes with.
 
@@ -225,23 +213,25 @@ class CommitBuilder:
         git = self.workspace.git
         return git.text(*show_message, id).strip() == git.text(*show_message, rebuilt).strip()
 
-    def apply(self, change: PlannedChange, tip: str) -> str | None:
+    def apply(self, parent: str, tip: str) -> str | None:
         """Return a commit that has the change on top of `tip`, the current commit of the branch.
+
+        parent: the commit since which the run's tree is the change.
 
         Returns `tip` if it contains the change already or nothing has changed, and None if git
         can't apply it without a conflict, or the branch was rewritten. Raises PolicyViolation if
         the policy rejects the result.
         """
-        git, parent = self.workspace.git, change.parent
-        if change.tree == self.workspace.tree(parent):
+        git, patch = self.workspace.git, self.request.patch
+        if patch.tree == self.workspace.tree(parent):
             return tip
         if tip == parent:
-            if (tip, change.tree) != (self.request.patch.base, self.request.patch.tree):
-                self._check(tip, change.tree)  # any other tree was not judged before
-            return self.commit(change.tree, tip)
+            if tip != patch.base:
+                self._check(tip, patch.tree)  # it was judged relative to its base
+            return self.commit(patch.tree, tip)
         if not is_ancestor(git, parent, tip):
             return None
-        merged = replay_commits(git, parent, change.tree, tip)
+        merged = replay_commits(git, parent, patch.tree, tip)
         if merged.conflicts:
             return None
         if merged.tree == self.workspace.tree(tip):

@@ -19,9 +19,9 @@ from resolver.models.run import Publication, PullRequest
 from resolver.publishing.branches import (
     BranchUnavailable,
     advance_branch,
-    change_since,
     create_branch,
     fetch_branch,
+    require_own_tree,
 )
 from resolver.publishing.commit_builder import (
     CommitBuilder,
@@ -170,15 +170,13 @@ def _push_to_branch(
 ) -> PushedChange:
     """Apply the change to the branch of the earlier run. Raises BranchUnavailable."""
     source = builder.request.task.source
-    # The published commits have to be in the clone before `change_since` compares with them.
+    # The published commits have to be in the clone before `require_own_tree` compares with them.
     tip = fetch_branch(builder, branch, source)
     if not is_ancestor(builder.workspace.git, published_commit, tip):
         raise BranchUnavailable("rewritten", branch)
-    change = change_since(builder, earlier)
-    if change is None:
-        raise BranchUnavailable("moved", branch)
-    build = partial(builder.apply, change)
-    applied = advance_branch(builder, change.parent, branch, source, build)
+    require_own_tree(builder, earlier, branch)
+    build = partial(builder.apply, published_commit)
+    applied = advance_branch(builder, published_commit, branch, source, build)
     if applied.is_unchanged:
         unchanged = {"how": "unchanged", "commit": applied.id, "comment_url": None}
         publication = earlier.model_copy(update=unchanged)

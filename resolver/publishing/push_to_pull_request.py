@@ -17,13 +17,12 @@ from resolver.models.run import Publication, PublicationMethod, PullRequest
 from resolver.publishing.branches import (
     BranchUnavailable,
     advance_branch,
-    change_since,
     create_branch,
     fetch_branch,
+    require_own_tree,
 )
 from resolver.publishing.commit_builder import (
     CommitBuilder,
-    PlannedChange,
     PushedChange,
 )
 from resolver.security.invisible_text import with_invisible_shown
@@ -88,14 +87,14 @@ def push_url(builder: CommitBuilder) -> str:
 
 def publish_to_pull_request(builder: CommitBuilder) -> PushedChange:
     """Publish the change as one commit on top of the current tip of the pull request's branch."""
-    change = PlannedChange(get_pull_request(builder).head, builder.request.patch.tree)
+    parent = get_pull_request(builder).head
     try:
         builder = refresh_pull_request(builder)
-        change = plan_change(builder)
-        build = partial(builder.apply, change)
-        return advance_pull_request(builder, change.parent, build, "pushed")
+        parent = find_parent(builder)
+        return advance_pull_request(builder, parent, partial(builder.apply, parent), "pushed")
     except BranchUnavailable as unavailable:
-        return separate_branch(builder, builder.commit(change.tree, change.parent), unavailable)
+        commit = builder.commit(builder.request.patch.tree, parent)
+        return separate_branch(builder, commit, unavailable)
 
 
 def advance_pull_request(
@@ -122,28 +121,21 @@ def get_pull_request(builder: CommitBuilder) -> PullRequestContext:
     return pull
 
 
-def plan_change(builder: CommitBuilder) -> PlannedChange:
-    """Return the change to add to the branch.
+def find_parent(builder: CommitBuilder) -> str:
+    """Return the commit since which the run's tree is the change to add to the branch.
 
-    If the branch contains the commit of an earlier run of the same work, it contains the changes
-    since that commit, else the changes since the head that was checked out. Raises
-    BranchUnavailable if the earlier run's part can't be separated.
+    It is the commit of an earlier run of the same work if the branch contains that, else the head
+    that was checked out. Raises BranchUnavailable if the earlier run's part can't be separated.
     """
     request, pull = builder.request, get_pull_request(builder)
-    continuation, patch = request.continuation, request.patch
-    git, full_change = builder.workspace.git, PlannedChange(pull.head, patch.tree)
-    branch = pull.head_branch
-    earlier = continuation.publication if continuation else Publication()
-    if not earlier.commit:
-        return full_change
-    if not is_ancestor(git, earlier.commit, fetch_branch(builder, branch, push_url(builder))):
-        return full_change
-    if not is_ancestor(git, pull.head, earlier.commit) or earlier.commit == pull.head:
-        return full_change
-    change = change_since(builder, earlier)
-    if change is None:
-        raise BranchUnavailable("moved", branch)
-    return change
+    git, branch = builder.workspace.git, pull.head_branch
+    earlier = request.continuation.publication if request.continuation else Publication()
+    is_on_branch = (
+        earlier.commit not in (None, pull.head)
+        and is_ancestor(git, earlier.commit, fetch_branch(builder, branch, push_url(builder)))
+        and is_ancestor(git, pull.head, earlier.commit)
+    )
+    return require_own_tree(builder, earlier, branch) if is_on_branch else pull.head
 
 
 def separate_branch(

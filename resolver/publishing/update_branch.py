@@ -44,8 +44,8 @@ from resolver.publishing.commit_builder import CommitBuilder, PushedChange
 from resolver.publishing.push_to_pull_request import (
     advance_pull_request,
     explain_not_updatable,
+    find_parent,
     get_pull_request,
-    plan_change,
     publish_to_pull_request,
     refresh_pull_request,
     separate_branch,
@@ -207,7 +207,7 @@ def _publish_merge(builder: CommitBuilder) -> PushedChange:
 
     try:
         builder = refresh_pull_request(builder)
-        if plan_change(builder).parent != pull.head:
+        if find_parent(builder) != pull.head:
             # An earlier run of this work has pushed the merge.
             return publish_to_pull_request(builder)
         return advance_pull_request(builder, pull.head, build, "updated")

@@ -10,8 +10,9 @@ from resolver.config.settings import Settings, load_settings
 from resolver.errors import ForgeError, PolicyViolation, PushRefused
 from resolver.git.workspace import Workspace
 from resolver.models.repository import PublishedCommit
+from resolver.models.run import Patch
 from resolver.publishing.branches import push_signed_commits
-from resolver.publishing.commit_builder import CommitBuilder, PlannedChange, PushedCommit
+from resolver.publishing.commit_builder import CommitBuilder, PushedCommit
 from tests.git.scenario import commit_all, make_repository, plain_git, write
 from tests.parts.memory_forge import MemoryForge
 from tests.publishing.test_commit_builder import publish_request
@@ -26,7 +27,6 @@ class Moving:
     source: Path
     builder: CommitBuilder
     start: str
-    change: PlannedChange
 
     def pushed(self, path: str, content: str) -> str:
         """Return a commit of another person on top of the branch."""
@@ -53,9 +53,10 @@ def moving(tmp_path: Path) -> Moving:
     start = commit_all(source, "start")
     workspace = Workspace.clone(str(source), tmp_path / "clone")
     builder = CommitBuilder(publish_request(), MemoryForge(tmp_path, "main"), workspace)
-    made = Moving(source, builder, start, PlannedChange(start, ""))
+    made = Moving(source, builder, start)
     mended = made.pushed("calc.py", f"first\n{LINES}")
-    made.change = PlannedChange(start, workspace.tree(mended))
+    patch = Patch(base=start, tree=workspace.tree(mended))
+    made.builder = replace(builder, request=replace(builder.request, patch=patch))
     return made
 
 
@@ -63,7 +64,7 @@ def test_the_result_on_another_commit_is_judged_again(moving: Moving) -> None:
     late = moving.pushed("late.txt", "x\n")
     builder = moving.with_settings(Settings(protected_paths=("calc.py",)))
     with pytest.raises(PolicyViolation, match="on top of the commits pushed during the run"):
-        builder.apply(moving.change, late)
+        builder.apply(moving.start, late)
 
 
 def test_a_rename_by_others_can_not_carry_a_change_into_a_workflow(moving: Moving) -> None:
@@ -73,7 +74,7 @@ def test_a_rename_by_others_can_not_carry_a_change_into_a_workflow(moving: Movin
     plain_git(moving.source, "mv", "calc.py", ".github/workflows/calc.yml")
     late = moving.fetched(commit_all(moving.source, "Move"))
     with pytest.raises(PolicyViolation, match=r"during the run, .*workflows/calc\.yml"):
-        moving.builder.apply(moving.change, late)
+        moving.builder.apply(moving.start, late)
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def sign(moving: Moving, message: str = "") -> PushedCommit | None:
     forge = SigningForge(own_signer=RefusedSigner(message))
     settings = load_settings({"signed_commits": True}, {})
     builder = replace(moving.with_settings(settings), optional_forge=forge)
-    commit = builder.commit(moving.change.tree, moving.start)
+    commit = builder.commit(moving.builder.request.patch.tree, moving.start)
     return push_signed_commits(builder, commit, "agent/1", "")
 
 

@@ -15,7 +15,6 @@ from resolver.models.run import Patch, Publication, ResolvedConflict
 from resolver.publishing.branches import create_branch
 from resolver.publishing.commit_builder import (
     CommitBuilder,
-    PlannedChange,
     PublishRequest,
     PushedChange,
 )
@@ -122,21 +121,17 @@ def test_a_signed_commit_is_recognized_by_its_message(
 def test_a_tree_that_was_not_judged_is_judged_on_the_commit_that_it_was_made_for(
     builder: CommitBuilder,
 ) -> None:
-    """The policy was enforced for the run's own patch: its base and its tree, and no other."""
+    """The policy was enforced for the run's own patch relative to its base, and to no other."""
     pull, workspace = builder.workspace.pull, builder.workspace
     assert pull is not None
-    change = PlannedChange(pull.head, workspace.tree(pull.base))
     settings = Settings(protected_paths=("*.py",))
-    judged = Patch(base=pull.head, tree=change.tree)
+    judged = Patch(base=pull.head, tree=workspace.tree(pull.base))
     request = replace(builder.request, settings=settings, patch=judged)
-    assert replace(builder, request=request).apply(change, pull.head)
-    for other in (
-        judged.model_copy(update={"tree": workspace.tree(pull.head)}),
-        judged.model_copy(update={"base": pull.base}),
-    ):
-        unjudged = replace(builder, request=replace(request, patch=other))
-        with pytest.raises(PolicyViolation):
-            unjudged.apply(change, pull.head)
+    assert replace(builder, request=request).apply(pull.head, pull.head)
+    other = judged.model_copy(update={"base": pull.base})
+    unjudged = replace(builder, request=replace(request, patch=other))
+    with pytest.raises(PolicyViolation):
+        unjudged.apply(pull.head, pull.head)
 
 
 @pytest.mark.parametrize("untouched", [True, False])

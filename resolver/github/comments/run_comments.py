@@ -137,10 +137,13 @@ class RunComments:
         is_refusal = report.ending is Ending.REFUSED
 
         def find() -> IssueComment | None:
-            run_comment = own_comments.comment_of_run(issue, self.own_login, trigger)
+            since = None if is_refusal else own_comments.searched_since(trigger)
+            comments = own_comments.own_comments(issue, self.own_login, since)
+            run_comment = own_comments.find_run_comment(comments, trigger)
             if not is_refusal or (run_comment and find_active_run(run_comment.body or "")):
                 return run_comment
-            return own_comments.refusal_of(issue, self.own_login, trigger.actor.login)
+            author = trigger.actor.login
+            return next((c for c in comments if is_refusal_of(c.body or "", author)), None)
 
         def attempt() -> IssueComment:
             if report.progress_comment_id is not None:

@@ -10,7 +10,7 @@ from github.Repository import Repository
 from resolver.github.client.accounts import is_by
 from resolver.github.client.resources import Listing
 from resolver.github.context.conversation import Conversation, RemarkText
-from resolver.github.text.markers import is_of_run, is_refusal_of
+from resolver.github.text.markers import is_of_run
 from resolver.models.run import Trigger, TriggerKind
 
 _MAX_SEARCHED_COMMENTS = 500
@@ -77,11 +77,3 @@ def find_run_comment(comments: Iterable[IssueComment], trigger: Trigger) -> Issu
     return next(
         (comment for comment in comments if is_of_run(comment.body or "", trigger.key)), None
     )
-
-
-def refusal_of(issue: Issue, own_login: str, login: str) -> IssueComment | None:
-    """Return the comment on this issue that refused a request by `login`."""
-    for comment in own_comments(issue, own_login, None):
-        if is_refusal_of(comment.body or "", login):
-            return comment
-    return None
