@@ -43,6 +43,11 @@ FLUSH_SECONDS = 3.0
 Attributes = Mapping[str, str | float | tuple[str, ...] | None]
 """Attributes of a span; those that are None are left out."""
 
+_PROVIDERS = {"gemini": "gcp.gemini", "vertex_ai": "gcp.vertex_ai", "azure": "azure.ai.openai",
+              "azure_ai": "azure.ai.inference", "bedrock": "aws.bedrock", "mistral": "mistral_ai",
+              "watsonx": "ibm.watsonx.ai", "xai": "x_ai"}  # fmt: skip
+"""Well-known values of `gen_ai.provider.name` that differ from litellm's prefix."""
+
 _FAILED_STATES = frozenset({RunState.ERROR, RunState.STUCK, RunState.LIMIT})
 
 
@@ -235,7 +240,7 @@ def _call(completion: Completion, service: str) -> tuple[float, Attributes]:
     reason = completion.finish_reason
     return completion.latency, {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": provider if slash else "openai",
+        "gen_ai.provider.name": _PROVIDERS.get(provider, provider) if slash else "openai",
         "gen_ai.request.model": completion.model,
         "gen_ai.usage.input_tokens": completion.tokens.input,
         "gen_ai.usage.output_tokens": completion.tokens.output,

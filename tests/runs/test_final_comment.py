@@ -1,7 +1,7 @@
 """How a run ends if its final comment is written, is not wanted, or can't be written."""
 
 from dataclasses import dataclass, field, replace
-from errno import ENOSPC
+from errno import EDQUOT, EIO, ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from resolver.runs.conversation.comments import (
     Conclusion,
     abandon_run,
     conclude,
+    failure_from_os_error,
     publish_final_comment,
 )
 from resolver.runs.output import Output
@@ -108,6 +109,20 @@ def test_a_disk_that_is_full_at_the_end_fails_the_run_and_prevents_no_other_file
     expected = {"patch.diff", "pull_request.md", "trace.md", "outcome.json"} - {missing}
     written = {path.name for path in folder.iterdir() if not path.is_symlink()}
     assert written >= expected and missing not in written
+
+
+@pytest.mark.parametrize(
+    ("error", "what", "advice"),
+    [
+        (OSError(EDQUOT, "Quota exceeded"), "Resolver is full", "free some disk space"),
+        (OSError(EIO, "Input/output error", "/x"), "failed (Input/output error)", "see the log"),
+    ],
+)
+def test_a_quota_of_the_disk_is_a_full_disk_and_another_error_of_the_machine_is_not(
+    error: OSError, what: str, advice: str
+) -> None:
+    failure = failure_from_os_error(error)
+    assert failure.what.endswith(what) and failure.next_step.startswith(advice)
 
 
 def test_a_person_without_permission_does_not_see_why_a_run_could_not_start(tmp_path: Path) -> None:

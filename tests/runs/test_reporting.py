@@ -1,19 +1,22 @@
 """What the report of a run says, from plain values of the stages."""
 
+import io
 from dataclasses import replace
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from resolver.config.settings import load_settings
-from resolver.events.lifecycle import Resumed
+from resolver.events.lifecycle import ModelReplied, Resumed, ServiceReplied
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.github.comments.report import RunFailure
 from resolver.github.text.markers import Ending
 from resolver.models.run import (
+    Completion,
     ExportedChange,
     Patch,
     Publication,
@@ -31,6 +34,7 @@ from resolver.runs.reporting import (
     max_extended_limits,
     outage_of,
     outcome_file_of,
+    print_result,
     publishing_route,
 )
 from resolver.runs.resuming.resume import change_limits
@@ -39,6 +43,7 @@ from resolver.runs.stages import (
     ExecutedRun,
     PreparedRun,
     PublishedRun,
+    RunResult,
     StageValues,
 )
 from tests.github import reports
@@ -172,6 +177,39 @@ def test_the_model_is_named_without_the_folder_of_its_file(values: StageValues) 
         settings = load_settings({}, {"LLM_MODEL": f"{kind}:/home/mona/replies.yml"})
         named = outcome_file_of(replace(values, settings=settings), values.publication, None, 0)
         assert named.model == f"{kind}:replies.yml"
+
+
+def test_the_outcome_tells_calls_and_cost_of_each_model_and_service(
+    values: StageValues, log: RunLog
+) -> None:
+    large, small = Completion(model="large", cost=0.25), Completion(model="small", cost=None)
+    for completion in (large, small, large):
+        log.stream.add(ModelReplied(completion=completion))
+    log.stream.add(ServiceReplied(service="check", completion=large))
+    written = outcome_file_of(replace(values, log=log), values.publication, None, 0)
+    by_model = {name: (used.calls, used.cost) for name, used in written.models.items()}
+    assert by_model == {"large": (3, 0.75), "small": (1, None)}
+    by_service = {name: (s.calls, s.cost, s.priced) for name, s in written.services.items()}
+    assert by_service == {"agent": (3, None, 0.5), "check": (1, 0.25, 0.25)}
+
+
+def test_a_kept_change_is_offered_for_publishing_unless_the_policy_has_refused_it(
+    values: StageValues,
+) -> None:
+    command = f"resolver publish {values.request.output.folder}"
+    for kind, publishable, is_offered in (
+        ("error", True, True), ("error", False, False), ("policy", True, False),
+    ):  # fmt: skip
+        failure = RunFailure(kind=kind, what="it adds a credential")
+        outcome = outcome_file_of(values, values.publication, failure, 1)
+        result = RunResult(
+            values.request, build_report(values, failure), outcome, values.publication, 1,
+            outcome=values.outcome, failure=failure, publishable=publishable,
+        )  # fmt: skip
+        console = Console(record=True, file=io.StringIO(), width=80)
+        print_result(result, console)
+        shown = console.export_text()
+        assert failure.what in shown and (command in shown) is is_offered, (kind, publishable)
 
 
 UNCHANGED = Patch(base="a" * 40, tree="b" * 40)
