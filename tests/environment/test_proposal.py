@@ -5,7 +5,12 @@ from collections.abc import Mapping
 
 import pytest
 
-from resolver.runtime.environment.proposal import ProposedEnvironment, propose_environment
+from resolver.runtime.environment.plan import find_setup
+from resolver.runtime.environment.proposal import (
+    NOTHING,
+    ProposedEnvironment,
+    propose_environment,
+)
 from resolver.runtime.environment.survey import survey
 
 CONTAINER = ".devcontainer/devcontainer.json"
@@ -21,6 +26,13 @@ def container(**content: object) -> dict[str, str]:
 
 
 INSTALLING = container(image="i:1", postCreateCommand="npm ci")
+UNUSABLE = (
+    container(build={"dockerfile": "Dockerfile"}, postCreateCommand="npm ci"),
+    container(image="i:1", features={"x": {}}, postCreateCommand="npm ci"),
+    container(image="i:1", dockerComposeFile="c.yml", postCreateCommand="npm ci"),
+    container(image="sha256:12", postCreateCommand="make deps"),
+    {CONTAINER: "{"},
+)
 
 
 @pytest.mark.parametrize(
@@ -35,14 +47,11 @@ INSTALLING = container(image="i:1", postCreateCommand="npm ci")
         (PROJECT | {COPILOT: ""}, ProposedEnvironment(IMAGE, SETUP, unused=COPILOT)),
         *(
             (PROJECT | unusable, ProposedEnvironment(IMAGE, SETUP, unused=CONTAINER))
-            for unusable in (
-                container(build={"dockerfile": "Dockerfile"}, postCreateCommand="npm ci"),
-                container(image="i:1", features={"x": {}}, postCreateCommand="npm ci"),
-                container(image="i:1", dockerComposeFile="c.yml", postCreateCommand="npm ci"),
-                container(image="sha256:12", postCreateCommand="make deps"),
-                container(image="i:1"),
-                {CONTAINER: "{"},
-            )
+            for unusable in (*UNUSABLE, container(image="i:1"))
+        ),
+        *(
+            (unusable, ProposedEnvironment(IMAGE, NOTHING, unused=CONTAINER))
+            for unusable in UNUSABLE
         ),
     ],
 )
@@ -52,4 +61,13 @@ def test_image_and_setup_come_from_one_source(
     read = {path: text.encode() for path, text in files.items()}.get
     found = propose_environment(survey(read), read)
     assert found == proposed
-    assert found.installs == (files != {})
+    assert found.installs == (proposed.setup not in {None, NOTHING} or bool(proposed.prepared_by))
+
+
+@pytest.mark.parametrize("files", UNUSABLE)
+def test_the_commands_of_an_unused_devcontainer_do_not_run_in_another_image(
+    files: Mapping[str, str],
+) -> None:
+    read = {path: text.encode() for path, text in files.items()}.get
+    plan = find_setup(read, propose_environment(survey(read), read).setup)
+    assert plan and plan.script == NOTHING

@@ -12,6 +12,10 @@ from resolver.runtime.environment.images import requested_image
 from resolver.runtime.environment.plan import COPILOT, FILES, SCRIPTS, Read, read_devcontainer
 from resolver.runtime.environment.survey import Survey
 
+NOTHING = "true"
+"""A set-up that does nothing. Without it the commands of a devcontainer whose image isn't used
+would run in another image."""
+
 
 @dataclass(frozen=True)
 class ProposedEnvironment:
@@ -30,7 +34,7 @@ class ProposedEnvironment:
     @property
     def installs(self) -> bool:
         """True if something may be installed, for which the sandbox needs a network."""
-        return self.setup is not None or self.prepared_by is not None
+        return self.setup not in {None, NOTHING} or self.prepared_by is not None
 
 
 def propose_environment(survey: Survey, read: Read) -> ProposedEnvironment:
@@ -45,7 +49,8 @@ def propose_environment(survey: Survey, read: Read) -> ProposedEnvironment:
         return ProposedEnvironment(survey.image, prepared_by=described_by)
     if described_by in FILES and _is_complete(read, installs_needed=survey.setup is not None):
         return ProposedEnvironment(DEVCONTAINER, prepared_by=described_by)
-    return ProposedEnvironment(survey.image, survey.setup, unused=described_by)
+    setup = survey.setup or (NOTHING if described_by else None)
+    return ProposedEnvironment(survey.image, setup, unused=described_by)
 
 
 def _is_complete(read: Read, *, installs_needed: bool) -> bool:
