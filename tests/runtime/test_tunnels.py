@@ -6,10 +6,13 @@ The sandbox's end is scripted frame by frame behind a real socket; the hosts out
 import base64
 import json
 import socket
+import ssl
+import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -365,3 +368,75 @@ def _drain(connection: socket.socket) -> None:
     with suppress(OSError):
         while connection.recv(65536):
             pass
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """File with the key and the certificate of `NAME`."""
+    folder = tmp_path_factory.mktemp("certificate")
+    make = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+            "-nodes", "-days", "1", "-subj", f"/CN={NAME}", "-addext",
+            f"subjectAltName=DNS:{NAME}", "-keyout", "key.pem", "-out", "cert.pem"]  # fmt: skip
+    subprocess.run(make, cwd=folder, check=True, capture_output=True)
+    both = folder / "both.pem"
+    both.write_text((folder / "key.pem").read_text() + (folder / "cert.pem").read_text())
+    return both
+
+
+@contextmanager
+def tls_server(certificate: Path) -> Iterator[int]:
+    """A server that says "hello" to one TLS client. Yields its port."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            with suppress(OSError), listening.accept()[0] as accepted:
+                accepted.settimeout(20)
+                with context.wrap_socket(accepted, server_side=True) as connection:
+                    connection.sendall(b"hello")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listening.getsockname()[1]
+        thread.join(30)
+
+
+def read_tls(box: Inside, certificate: Path, name: str) -> bytes:
+    """Speak TLS with the server `name` through tunnel 1 until it sends something."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = ssl.create_default_context(cafile=str(certificate)).wrap_bio(
+        incoming, outgoing, server_hostname=name
+    )
+    while True:
+        try:
+            return client.read(100)
+        except ssl.SSLWantReadError:
+            if data := outgoing.read():
+                box.say("tunnel_data", 1, data=data)
+            frame = box.next()
+            if frame.method == "tunnel_close":
+                raise ConnectionError(frame.reason) from None
+            incoming.write(frame.data)
+
+
+@pytest.mark.attack
+def test_tls_is_carried_untouched_to_the_allowed_host_alone(certificate: Path) -> None:
+    """TLS through an allowed connection names another host: it is closed, while TLS to the
+    allowed host ends at that host's own certificate."""
+    with tls_server(certificate) as port:
+        with inside(let_out(f"private:{NAME}:{port}")) as box:
+            assert box.open(1, "other.example", port).status == 403
+        with inside(let_out(f"private:{NAME}:{port}")) as box:
+            assert box.open(1, NAME, port).method == "tunnel_opened"
+            assert read_tls(box, certificate, NAME) == b"hello"
+    other = {"other.example": ["127.0.0.1"]}
+    with (
+        tls_server(certificate) as port,
+        inside(let_out(f"private:other.example:{port}", known=other)) as box,
+    ):
+        assert box.open(1, "other.example", port).method == "tunnel_opened"
+        with pytest.raises(ConnectionError, match=f"names another host, '{NAME}'"):
+            read_tls(box, certificate, NAME)
+        [connection] = box.taken()
+        assert "names another host" in connection.reason
