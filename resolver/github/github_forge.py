@@ -10,7 +10,6 @@ from functools import cached_property
 
 from github.Repository import Repository
 
-from resolver.errors import ForgeError
 from resolver.github.client import accounts
 from resolver.github.client.access import GitHubAccess, check_repository
 from resolver.github.client.requester import repository_at
@@ -34,6 +33,7 @@ from resolver.github.comments.run_comments import (
 from resolver.github.comments.signed_commits import SignedCommits
 from resolver.github.comments.started_conversations import StartedConversations
 from resolver.github.comments.thread_replies import ThreadReplyWriter
+from resolver.github.context.conversation import SubjectMissing
 from resolver.github.context.labeled_issues import LabeledIssues
 from resolver.github.context.own_comments import find_run_comment, own_comments_in
 from resolver.github.context.own_pull_requests import OwnPullRequest, find_own_pull_requests
@@ -130,9 +130,7 @@ class GitHubForge:
         try:
             conversation = self._started.read(trigger, trigger.subject or 0)
             place = self._started.read(trigger, trigger.number or 0)
-        except ForgeError as error:
-            if error.cause != "not_found":
-                raise
+        except SubjectMissing:
             return RequestStatus(exists=False)
         reviewers = read_requested_reviewers(self._access, self._repository, trigger)
         return status_in_conversation(conversation, place, trigger, reviewers)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.errors import RunStopped
+from resolver.errors import ForgeError, RunStopped
 from resolver.events.run_log import RunLog
 from resolver.github.client.access import FixedToken, GitHubAccess
 from resolver.github.events.starting_events import ListeningPolicy
@@ -115,6 +115,17 @@ def test_the_state_of_a_request_is_read(scenario: Scenario) -> None:
     )
     assert forge.request_status(asked(ASSIGNED)).requested_accounts == ("mona",)
     assert not forge.request_status(asked(number=99)).exists
+
+
+def test_a_repository_that_can_not_be_seen_is_not_taken_for_a_deleted_issue(
+    scenario: Scenario,
+) -> None:
+    trigger, forge = request_of(scenario, scenario.mention())
+    unseen = {"type": "NOT_FOUND", "path": ["repository"], "message": "Could not resolve"}
+    answer = {"data": {"repository": None}, "errors": [unseen]}
+    scenario.github.fail_next("POST", "/graphql$", 200, body=answer, times=9)
+    with pytest.raises(ForgeError, match="404"):
+        forge.request_status(trigger)
 
 
 def test_the_conversation_that_a_start_reads_tells_the_state_of_the_request(

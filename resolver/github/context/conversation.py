@@ -17,6 +17,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import AliasPath, Field
 
+from resolver.errors import ForgeError
 from resolver.github.client.access import GitHubAccess
 from resolver.github.client.accounts import VIEWER_FIELDS, Viewer
 from resolver.github.client.answers import (
@@ -284,11 +285,15 @@ class Conversation:
         return is_cut or bool(self.threads.unread or self.reviews.unread)
 
 
+class SubjectMissing(ForgeError):
+    """The token can see the repository, but no issue or pull request of this number in it."""
+
+
 @dataclass(frozen=True)
 class ConversationReader:
     """Reads issue or pull request `number` of the repository OWNER/NAME.
 
-    Its methods raise what `GitHubAccess.wrap_errors` turns into a ForgeError.
+    Its methods raise what `GitHubAccess.wrap_errors` turns into a ForgeError, and SubjectMissing.
     """
 
     access: GitHubAccess
@@ -329,4 +334,11 @@ class ConversationReader:
     def _query(self, query: str, variables: dict[str, Any]) -> dict[str, Any]:
         owner, _, name = self.repository.partition("/")
         variables = {"owner": owner, "name": name, "number": self.number, **variables}
-        return query_graphql(self.access, query, variables, optional_fields=_OPTIONAL_FIELDS)
+        answer = query_graphql(self.access, query, variables, ("subject",), _OPTIONAL_FIELDS)
+        if answer["repository"]["subject"] is None:
+            raise SubjectMissing(
+                f"could not read issue {self.number} of {self.repository}: there is none",
+                "check the number; an issue that was deleted or transferred can't be read",
+                "not_found",
+            )
+        return answer
