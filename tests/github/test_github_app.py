@@ -1,14 +1,17 @@
 """Tests of authenticating as a GitHub App: tokens per repository, renewal and redaction."""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from resolver.config.settings import Settings, load_settings
 from resolver.errors import ForgeError, UsageError
 from resolver.github.client.app import PERMISSIONS, InstallationTokens
+from resolver.github.client.failures import ServerFailure
 from resolver.github.github_forge import GitHubForge
 from resolver.runs.common import app_login, server_login
 from resolver.runs.wiring.sandbox import ForgeTokens, RunHost, access_of
@@ -76,6 +79,34 @@ def test_a_token_is_requested_once_and_renewed_before_it_ends(
     forge.branches("agent/")
     made = [r.status for r in github.requests if r.path.endswith("/access_tokens")]
     assert made.count(201) == 3 and {r.status for r in github.requests} <= {200, 201, 502}
+
+
+@pytest.mark.parametrize(
+    ("error", "minutes"),
+    [
+        (ForgeError("the installation was removed", "install it"), 46),
+        (ServerFailure("GitHub answered 502", "try again", "forge_down"), 60),
+    ],
+)
+def test_a_token_that_was_withdrawn_or_has_ended_is_not_used_on(
+    error: ForgeError, minutes: int
+) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
+    moments = [start]
+    answers: list[tuple[str, datetime]] = [("ghs_first", start + timedelta(hours=1))]
+
+    def create_token(_: str) -> tuple[str, datetime]:
+        if answers:
+            return answers.pop()
+        raise error
+
+    app: Any = SimpleNamespace(create_token=create_token)
+    source = InstallationTokens(app, NAME, lambda *_: None, lambda: moments[-1])
+    assert source.token() == "ghs_first"
+    moments.append(start + timedelta(minutes=minutes))
+    with pytest.raises(ForgeError) as caught:
+        source.token()
+    assert caught.value is error
 
 
 def test_every_secret_of_the_app_is_redacted(

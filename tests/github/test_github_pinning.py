@@ -45,7 +45,7 @@ def pinned(pushes: Pushes, owner: str = "zoe", **changes: Any) -> tuple[str, str
     head_repository = {"full_name": f"{owner}/demo", "owner": {"login": owner}}
     pull = {
         "number": 7,
-        "updated_at": (reports.WHEN + timedelta(minutes=1)).isoformat(),
+        "updated_at": reports.WHEN.isoformat(),  # a push of this second counts as late
         "head": {"sha": HEAD, "ref": "work", "repo": head_repository},
         "base": {"repo": {"full_name": "octo/demo"}},
     }

@@ -22,8 +22,10 @@ from resolver.models.run import Command, Extension
     [
         ("Stop!", Command.STOP, ""),
         ("stop, please", Command.STOP, ""),
+        ("cancel", Command.STOP, ""),
         ("stop. This is the wrong file", Command.STOP, "This is the wrong file"),
         ("/stop using so much money", Command.STOP, "using so much money"),
+        ("pause.", Command.PAUSE, ""),
         ("resume", Command.RESUME, ""),
         ("Continue, thanks!", Command.CONTINUE, ""),
         ("continue with the second part", Command.CONTINUE, "with the second part"),

@@ -56,6 +56,7 @@ def test_a_mention_gives_the_text_that_follows(body: str, instruction: str) -> N
         '[x](http://example.com "@agent fix")',
         "![@agent fix](a.png)",
         "https://example.com/@agent",
+        "https://example.com/?q=(@agent",
         "@agent.io",
         "@agent-x @agent_x @agent/team @agent's",
         "@agents",
