@@ -19,8 +19,6 @@ from resolver.errors import WorkspaceError
 from resolver.git.git import Credential, HostGit, create_bare_repository
 from resolver.git.remote import fetch
 
-MAX_CACHED_CLONES = 50
-"""Maximum number of cached clones."""
 MAX_CACHE_BYTES = 20 << 30
 """Maximum size of the whole folder. The least recently used clones are removed first."""
 
@@ -70,7 +68,7 @@ class CloneCache:
                         # It may be damaged. The lock is still held: no other run is using it.
                         shutil.rmtree(path, ignore_errors=True)
                     raise
-                for old in list(self._clones_over_limits()):
+                for old in list(self._clones_over_limit()):
                     # A run that is reading it fetches from the network instead.
                     shutil.rmtree(old, ignore_errors=True)
                 return True
@@ -90,13 +88,13 @@ class CloneCache:
             else:
                 yield True
 
-    def _clones_over_limits(self) -> Iterator[Path]:
-        """Yield the clones that exceed the limits, the least recently used first to go; never the
+    def _clones_over_limit(self) -> Iterator[Path]:
+        """Yield the clones that exceed the limit, the least recently used first to go; never the
         newest one."""
         total = 0
         clones = [path for path in self.folder.iterdir() if path.is_dir()]
         newest_first = sorted(clones, key=lambda path: path.stat().st_mtime, reverse=True)
-        for number, path in enumerate(newest_first):
+        for path in newest_first:
             total += sum(entry.lstat().st_size for entry in path.rglob("*"))
-            if number and (number >= MAX_CACHED_CLONES or total > MAX_CACHE_BYTES):
+            if path != newest_first[0] and total > MAX_CACHE_BYTES:
                 yield path

@@ -11,7 +11,6 @@ are compressed. They are removed from the patch that is kept.
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import takewhile
 
 from resolver.errors import PolicyViolation
@@ -50,37 +49,28 @@ MAX_PATCH_BYTES = 10_000_000
 MAX_PATCH_FILES = 300
 
 
-@dataclass(frozen=True)
-class PatchPolicy:
-    """The limits that a change has to respect to be published.
+def enforce_policy(
+    workspace: Workspace,
+    patch: Patch,
+    protected_paths: Iterable[str],
+    taken_from_base: Collection[bytes] = (),
+    max_bytes: int = MAX_PATCH_BYTES,
+    max_files: int = MAX_PATCH_FILES,
+) -> None:
+    """Raise a PolicyViolation that names all problems of the patch, if there are any.
 
     protected_paths: globs, matched without regard to case. `**` stands for any number of folders,
         `*` and `?` stay within a name.
     max_bytes: limit of the length of the diff, and of the growth of the files.
     max_files: limit of the number of changed files.
-    """
-
-    protected_paths: tuple[str, ...]
-    max_bytes: int = MAX_PATCH_BYTES
-    max_files: int = MAX_PATCH_FILES
-
-
-def enforce_policy(
-    workspace: Workspace,
-    patch: Patch,
-    policy: PatchPolicy,
-    taken_from_base: Collection[bytes] = (),
-) -> None:
-    """Raise a PolicyViolation that names all problems of the patch, if there are any.
-
     taken_from_base: paths at which a merge conflict was resolved by taking the file of the base
     branch as it is. People with write access have put these files there, so they may be protected,
     or submodules.
     """
     changes = read_changes(workspace.git, patch.base, patch.tree)
-    too_large = [*_size_problems(workspace, patch, policy, changes)]
+    too_large = [*_size_problems(workspace, patch, changes, max_bytes, max_files)]
     own_changes = tuple(change for change in changes if change.path not in taken_from_base)
-    protection_problems = [*_protection_problems(workspace, patch, policy, own_changes)]
+    protection_problems = [*_protection_problems(workspace, patch, protected_paths, own_changes)]
     problems = [
         *too_large,
         *protection_problems,
@@ -104,19 +94,26 @@ def is_protected(path: str, globs: Iterable[str]) -> bool:
 
 
 def _size_problems(
-    workspace: Workspace, patch: Patch, policy: PatchPolicy, changes: tuple[TreeChange, ...]
+    workspace: Workspace,
+    patch: Patch,
+    changes: tuple[TreeChange, ...],
+    max_bytes: int,
+    max_files: int,
 ) -> Iterator[str]:
-    if len(changes) > policy.max_files:
-        yield f"it touches {len(changes)} files, more than the limit of {policy.max_files}"
+    if len(changes) > max_files:
+        yield f"it touches {len(changes)} files, more than the limit of {max_files}"
     size = max(len(patch.diff), growth(workspace.git, changes))
-    if size > policy.max_bytes:
-        yield f"it has {size} bytes or more, above the limit of {policy.max_bytes}"
+    if size > max_bytes:
+        yield f"it has {size} bytes or more, above the limit of {max_bytes}"
 
 
 def _protection_problems(
-    workspace: Workspace, patch: Patch, policy: PatchPolicy, changes: tuple[TreeChange, ...]
+    workspace: Workspace,
+    patch: Patch,
+    protected_paths: Iterable[str],
+    changes: tuple[TreeChange, ...],
 ) -> Iterator[str]:
-    globs = [_Glob(text) for text in policy.protected_paths]
+    globs = [_Glob(text) for text in protected_paths]
     paths = {change.path for change in changes if any(glob.covers(change) for glob in globs)}
     paths |= _changed_through_symlinks(workspace, patch, globs, changes)
     if paths:

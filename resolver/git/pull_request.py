@@ -19,7 +19,7 @@ from resolver.git.clone_cache import CloneCache
 from resolver.git.git import Credential, HostGit
 from resolver.git.history import HISTORY_LEVELS, Remote, fetch_with_merge_base
 from resolver.git.remote import check_url, list_refs
-from resolver.git.tree import count_lines, quote
+from resolver.git.tree import STATUSES, count_lines, quote
 from resolver.models.pull_request import (
     DiffFile,
     DiffHunk,
@@ -46,14 +46,7 @@ MAX_DIFF_BYTES = 20_000_000
 
 _DIFF_OPTIONS = ("-r", "-M", "--no-ext-diff", "--no-textconv", "--no-color", "--full-index")
 _HUNK_HEADER = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@")
-_STATUS = {
-    "A": "added",
-    "C": "added",
-    "D": "deleted",
-    "M": "modified",
-    "R": "renamed",
-    "T": "type_changed",
-}
+_STATUSES: dict[str, str] = {**STATUSES, "C": "added", "R": "renamed"}
 
 
 @dataclass(frozen=True)
@@ -173,7 +166,7 @@ def _file_patch(
     file = DiffFile(
         path=quote(path),
         old_path=quote(old) if old is not None and status == "R" else None,
-        status=_STATUS.get(status, "modified"),
+        status=_STATUSES.get(status, "modified"),
         additions=added,
         deletions=deleted,
         hunks=tuple(_parse_hunk(match) for match in hunk_heads(hunks)),

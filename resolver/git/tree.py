@@ -23,12 +23,13 @@ _BATCH_BYTES = 32 << 20
 """Maximum number of bytes of blobs that are read at once; a larger blob is read by itself."""
 
 Status = Literal["added", "modified", "deleted", "type_changed"]
-_STATUS: dict[str, Status] = {
+STATUSES: dict[str, Status] = {
     "A": "added",
     "M": "modified",
     "D": "deleted",
     "T": "type_changed",
 }
+"""The kinds of changes by git's letters for them."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ def read_changes(git: HostGit, base: str, tree: str) -> tuple[TreeChange, ...]:
     changes = []
     for meta, path in zip(parts[::2], parts[1::2], strict=True):
         old_mode, new_mode, old_id, new_id, status = meta.decode("ascii")[1:].split(" ")
-        changes.append(TreeChange(path, _STATUS[status], old_mode, new_mode, old_id, new_id))
+        changes.append(TreeChange(path, STATUSES[status], old_mode, new_mode, old_id, new_id))
     return tuple(changes)
 
 

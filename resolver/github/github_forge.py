@@ -188,10 +188,6 @@ class GitHubForge:
         with self._access.wrap_errors(f"read {self._name}#{number}", "issues: read"):
             return self._repository.get_issue(number).pull_request is not None
 
-    def find_origin(self, number: int) -> tuple[int, str] | None:
-        """Return the issue and the run of pull request `number`, None if it is not Resolver's."""
-        return self._heads.find_origin(number)
-
     def own_pull_requests(self, prefix: str, since: datetime) -> list[OwnPullRequest]:
         """Return the pull requests that Resolver opened since then, newest first."""
         return find_own_pull_requests(self._access, self._name, self.whoami(), prefix, since)

@@ -80,9 +80,6 @@ UnavailableReason = Literal[
 ]
 """Why a change can't be pushed to a branch; `run/unavailable.j2` has the sentences."""
 
-_NO_TARGET = frozenset({"gone", "closed", "fork_gone"})
-"""Reasons for which no pull request can be opened against the branch either."""
-
 
 @dataclass(eq=False)
 class BranchUnavailable(Exception):
@@ -107,7 +104,7 @@ class BranchUnavailable(Exception):
     @property
     def branch_exists(self) -> bool:
         """Whether a pull request can be opened against the branch."""
-        return self.reason not in _NO_TARGET
+        return self.reason not in {"gone", "closed", "fork_gone"}
 
 
 def create_branch(builder: CommitBuilder, commit: str) -> tuple[str, PushedCommit]:

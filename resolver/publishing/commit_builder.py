@@ -17,7 +17,7 @@ from resolver.events.run_log import RunLog
 from resolver.git.clone import check_commit
 from resolver.git.git import Credential
 from resolver.git.merge import is_ancestor, replay_commits
-from resolver.git.policy import MAX_PATCH_BYTES, PatchPolicy, enforce_policy
+from resolver.git.policy import MAX_PATCH_BYTES, enforce_policy
 from resolver.git.push import Identity, write_commit
 from resolver.git.tree import read_patch
 from resolver.git.workspace import Workspace
@@ -248,18 +248,13 @@ class CommitBuilder:
         settings = self.request.settings
         patch = read_patch(self.workspace.git, base, tree, MAX_PATCH_BYTES)
         try:
-            enforce_policy(self.workspace, patch, patch_policy_of(settings))
+            enforce_policy(self.workspace, patch, settings.protected_paths)
         except PolicyViolation as violation:
             raise PolicyViolation(
                 f"on top of the commits pushed during the run, {violation.what}",
                 violation.next_step,
                 settings_decide=violation.settings_decide,
             ) from violation
-
-
-def patch_policy_of(settings: Settings) -> PatchPolicy:
-    """Return the policy for the changes of a run with these settings."""
-    return PatchPolicy(protected_paths=settings.protected_paths)
 
 
 def commit_identity(login: str, id: int | None, server: str) -> Identity:

@@ -437,6 +437,6 @@ def _check_policy(prepared: PreparedRun, executed: ExecutedRun) -> None:
     enforce_policy(
         prepared.workspace,
         executed.patch,
-        commit_builder.patch_policy_of(prepared.settings),
+        prepared.settings.protected_paths,
         resolved,
     )

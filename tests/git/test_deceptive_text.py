@@ -7,7 +7,7 @@ from resolver.git.deceptive_text import MAX_FOUND_PLACES, find_deceptive_text
 from resolver.git.policy import enforce_policy
 from resolver.git.tree import read_changes
 from resolver.git.workspace import Workspace
-from tests.git.test_policy import POLICY
+from tests.git.test_policy import PROTECTED
 from tests.git.trees import Changes, patch_of, write_base
 
 BASE: Changes = {"old.py": "x = 1  # \u202e\n", "README.md": "hello\n"}
@@ -69,6 +69,6 @@ def test_bidi_controls_in_code_are_refused(workspace: Workspace) -> None:
     """Added code contains bidirectional controls: refused."""
     refused = patch_of(workspace, {"a.py": "access = 'user\u202e \u2066# admin\u2069'\n"})
     with pytest.raises(PolicyViolation, match=r"a\.py line 1: U\+202E"):
-        enforce_policy(workspace, refused, POLICY)
+        enforce_policy(workspace, refused, PROTECTED)
     allowed = patch_of(workspace, {"a.py": "fine = '\u200b'\n", "fa.md": "\u2067\n"})
-    enforce_policy(workspace, allowed, POLICY)
+    enforce_policy(workspace, allowed, PROTECTED)

@@ -6,11 +6,11 @@ import pytest
 
 from resolver.config.settings import Settings
 from resolver.errors import PolicyViolation
-from resolver.git.policy import PatchPolicy, enforce_policy, is_protected
+from resolver.git.policy import enforce_policy, is_protected
 from resolver.git.workspace import Workspace
 from tests.git.trees import Changes, Entry, Link, patch_of, write_base
 
-POLICY = PatchPolicy(protected_paths=Settings().protected_paths, max_bytes=1_000_000, max_files=20)
+PROTECTED = Settings().protected_paths
 WORKFLOWS = ".github/workflows"
 TOKENS = {
     "classic": "ghp_" + "a1B2" * 9,
@@ -40,10 +40,17 @@ def workspace(tmp_path_factory: pytest.TempPathFactory) -> Workspace:
     return write_base(tmp_path_factory.mktemp("policy") / "base.git", BASE)
 
 
-def judge(workspace: Workspace, changes: Changes, policy: PatchPolicy = POLICY) -> str:
+def judge(
+    workspace: Workspace,
+    changes: Changes,
+    protected: tuple[str, ...] = PROTECTED,
+    max_bytes: int = 1_000_000,
+    max_files: int = 20,
+) -> str:
     """Return the message of the violation; "" if the change may be published."""
     try:
-        enforce_policy(workspace, patch_of(workspace, changes), policy)
+        patch = patch_of(workspace, changes)
+        enforce_policy(workspace, patch, protected, (), max_bytes, max_files)
     except PolicyViolation as violation:
         protected = ["protected files" in what for what in violation.what.split("; ")]
         assert violation.settings_decide is all(protected)
@@ -169,7 +176,7 @@ def test_globs_match_as_documented(glob: str, path: str, refused: bool) -> None:
 def test_a_link_in_place_of_a_folder_that_a_glob_names_is_refused(
     workspace: Workspace, glob: str, path: str, refused: bool
 ) -> None:
-    found = judge(workspace, {path: Link("x")}, PatchPolicy((glob,), 1_000_000, 20))
+    found = judge(workspace, {path: Link("x")}, (glob,))
     assert ("protected" in found) is refused
 
 
@@ -195,10 +202,10 @@ def test_what_a_merge_takes_from_the_base_may_be_protected_and_nothing_else(
 ) -> None:
     taken: Changes = {f"{WORKFLOWS}/ci.yml": "on: [push]\n", "lib": None}
     paths = {path.encode() for path in taken}
-    enforce_policy(workspace, patch_of(workspace, taken), POLICY, paths)
+    enforce_policy(workspace, patch_of(workspace, taken), PROTECTED, paths)
     with pytest.raises(PolicyViolation) as refused:
         more = patch_of(workspace, {**taken, f"{WORKFLOWS}/more.yml": "on: push\n"})
-        enforce_policy(workspace, more, POLICY, paths)
+        enforce_policy(workspace, more, PROTECTED, paths)
     assert "more.yml" in refused.value.what and "ci.yml" not in refused.value.what
 
 
@@ -230,8 +237,8 @@ def test_an_added_credential_is_named_with_file_and_line_and_not_shown(
 def test_a_change_of_the_maximum_size_passes(workspace: Workspace) -> None:
     changes: Changes = {"new.bin": "x" * 5_000}
     size = len(patch_of(workspace, changes).diff)
-    assert judge(workspace, changes, PatchPolicy((), size, 1)) == ""
-    assert f"{size} bytes" in judge(workspace, changes, PatchPolicy((), size - 1, 1))
+    assert judge(workspace, changes, (), size, 1) == ""
+    assert f"{size} bytes" in judge(workspace, changes, (), size - 1, 1)
 
 
 def test_the_diff_of_a_large_file_is_kept_up_to_the_limit(workspace: Workspace) -> None:

@@ -26,8 +26,6 @@ from resolver.github.client.failures import MOVED_STATUSES, seconds_before_repea
 
 logger = logging.getLogger("resolver.github")
 
-MIN_LOGGED_WAIT_SECONDS = 5.0
-
 
 class _RaiseIfMoved(Retry):
     """Raises for an answer that names another address, which PyGithub would treat wrongly.
@@ -94,9 +92,8 @@ class GitHubRequester(Requester):
                 if wait is None or wait > self._max_wait_seconds:
                     return status, headers, body
             wait = max(wait, self._retries.first_wait_seconds * 2**number)
-            if wait >= MIN_LOGGED_WAIT_SECONDS:
-                reason = f"GitHub answered {status}" if status else "no answer from GitHub"
-                logger.warning("%s; trying again in %.0f seconds", reason, wait)
+            reason = f"GitHub answered {status}" if status else "no answer from GitHub"
+            logger.warning("%s; trying again in %.0f seconds", reason, wait)
             self._retries.sleep(wait)
         return self._request_following(verb, url, *args, **more)
 

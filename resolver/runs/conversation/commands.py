@@ -130,7 +130,7 @@ def issue_of_command(trigger: Trigger, forge: "GitHubForge", issue: int | None =
         return trigger
     if issue is None:
         try:
-            origin = forge.find_origin(trigger.number)
+            origin = forge.heads().find_origin(trigger.number)
         except ForgeError as error:
             logger.warning("%s", error.what)  # the run will meet the same error and report it
             return trigger
