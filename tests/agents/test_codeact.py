@@ -7,7 +7,7 @@ import pytest
 
 from resolver.agents.codeact import CodeActAgent
 from resolver.agents.definitions import AvailableTools
-from resolver.agents.registry import make_agent
+from resolver.agents.registry import is_answering_agent, make_agent
 from resolver.errors import ContextWindowExceeded, UsageError
 from resolver.events import actions as a
 from resolver.events import observations as o
@@ -152,14 +152,15 @@ EVERYTHING = AvailableTools(index=True, mcp=(BROWSER_TOOL, McpTool(server="docs"
                            "review_comment", "submit_review"}),
         ("LocAgent", {"execute_bash", "think", "search_code", "explore_code", "report_places"}),
         ("BrowsingAgent", {"think", "finish", "browser__browser_navigate"}),
+        ("VisualBrowsingAgent", {"think", "finish", "browser__browser_navigate"}),
     ],
 )  # fmt: skip
 def test_an_agent_that_changes_nothing_is_offered_its_own_tools_alone(
     name: str, tools: set[str]
 ) -> None:
-    assert (
-        set(make_agent(name, ReplayModel([]), "tools", EVERYTHING).system_prompt().tools) == tools
-    )
+    agent = make_agent(name, ReplayModel([]), "tools", EVERYTHING)
+    assert set(agent.system_prompt().tools) == tools
+    assert is_answering_agent(name, ())
 
 
 @pytest.mark.parametrize("dialect", ["tools", "tags"])

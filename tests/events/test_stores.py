@@ -1,6 +1,8 @@
 """The conformance suite of all event stores, and failures of the file and the database."""
 
+import contextlib
 import itertools
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,8 +14,9 @@ from obstore.store import MemoryStore as ObjectsInMemory
 
 from resolver.errors import LeaseLost, LogError, UnstorableEvent
 from resolver.events.actions import FileWrite, McpCall, Think
-from resolver.events.log import MAX_LINE_BYTES, read_log
+from resolver.events.log import MAX_LINE_BYTES, Event, read_log, stored_line
 from resolver.events.stores import EventStore, JsonlStore, MemoryStore
+from resolver.events.stream import EventStream
 from resolver.storage.run_store import RunStore
 from tests.events.strategies import logs
 
@@ -123,6 +126,27 @@ def test_two_writers_of_one_run_can_not_append_the_same_id(opened: Opened) -> No
         opened("run").append(thought(1, "by the second"))
         first.append(thought(1, "by the first"))
     assert len(list(first)) <= 2
+
+
+def test_an_event_is_on_disk_before_any_subscriber_is_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl"
+    synced: list[bytes] = []
+    told: list[tuple[Event, bytes]] = []
+
+    def sync(descriptor: int, to_disk: Callable[[int], None] = os.fdatasync) -> None:
+        to_disk(descriptor)
+        synced.append(path.read_bytes())
+
+    monkeypatch.setattr(os, "fdatasync", sync)
+    with contextlib.closing(JsonlStore(path)) as store:
+        stream = EventStream(store)
+        stream.subscribe("reader", lambda event: told.append((event, synced[-1])), essential=True)
+        stream.add(thought(0))
+        stream.add(thought(1))
+    lines = [stored_line(event).encode() + b"\n" for event, _ in told]
+    assert [on_disk for _, on_disk in told] == [lines[0], lines[0] + lines[1]]
 
 
 def test_an_incomplete_last_line_is_removed_with_a_warning(
