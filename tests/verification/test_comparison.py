@@ -104,6 +104,20 @@ def test_tests_that_only_the_whole_execution_has_are_not_missing() -> None:
     assert (found.broken, found.missing) == (("b",), ())
 
 
+@pytest.mark.parametrize("base", [{"t[1]": "p"}, {"t[1]": "p", "t[2]": "s"}])
+def test_another_case_of_a_test_does_not_hide_one_that_no_longer_runs(base: dict[str, str]) -> None:
+    skipped = run_of(0, {"t[1]": "s", "t[2]": "p"})
+    assert compare(run_of(0, base), skipped).missing == ("t[1]",)
+    if "t[2]" in base:
+        assert compare(run_of(0, base), run_of(0, {"t[2]": "p"})).missing == ("t[1]",)
+
+
+def test_a_test_that_is_flaky_without_the_change_is_not_blamed_on_it() -> None:
+    found = compare([run(a="p"), run(1, a="f")], run(1, a="f"))
+    assert (found.broken, found.failing) == ((), ())
+    assert [case.id for case in found.flaky] == ["a"]
+
+
 def test_a_flaky_check_without_a_report_is_named() -> None:
     found = compare_check(
         CHECK,

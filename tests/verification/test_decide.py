@@ -28,6 +28,9 @@ def case(message: str, status: str = "failed", name: str = "n") -> CheckExecutio
     return CheckExecution(exit_code=1, seconds=1, cases=(failing,))
 
 
+CUT_OFF = run(a="p").model_copy(update={"report_complete": False})
+"""An execution whose report ends in the middle: other tests may have run."""
+
 GOOD = compare(run(a="p"), run(a="p", n="p"), run(1, a="p", n="f"))
 
 
@@ -65,6 +68,8 @@ GOOD = compare(run(a="p"), run(a="p", n="p"), run(1, a="p", n="f"))
         (run(0, a="p"), run(1, n="f"), run(0), "head_failed_to_run"),
         (run(None), None, run(a="p"), "time_limit"),
         (run(127), None, run(a="p"), "base_failed_to_run"),
+        (run(127), None, run(0), "base_failed_to_run"),
+        (CUT_OFF, run(1, n="f"), run(a="p", n="p"), "base_failed_to_run"),
         (run(1), run(1, n="f"), run(n="p"), "base_failed_to_run"),
         # An exit code alone is never a reproduction.
         (run(0), run(1, "bill: want 30, got 2"), run(0), "checked"),
@@ -110,6 +115,11 @@ def test_the_verdict_about_altered_tests(
     found = decide([check], changed_files=FILES)
     is_good = expected in {"verified", "checked"}
     assert verdict(found) == ((expected, None) if is_good else ("not_verified", expected))
+
+
+def test_an_exit_code_that_is_worse_with_the_altered_tests_too_is_a_regression() -> None:
+    found = decide([compare(run(0), run(1), (), run(1))], changed_files=FILES)
+    assert verdict(found) == ("not_verified", "regression")
 
 
 @pytest.mark.parametrize(
@@ -164,7 +174,7 @@ def test_tests_in_documentation_count_where_they_are_executed(name: str, expecte
     ],
 )
 def test_the_worst_reason_is_given(obstacle: VerificationReason, expected: str) -> None:
-    doubtful = compare(run(a="p"), run(a="p").model_copy(update={"report_complete": False}))
+    doubtful = compare(run(a="p"), CUT_OFF)
     broken = compare(run(a="p", b="p"), run(1, a="f"))
     found = decide([doubtful, broken], changed_files=FILES, obstacle=obstacle)
     assert verdict(found) == ("not_verified", expected)

@@ -64,12 +64,13 @@ def test_altered_and_deleted_tests_are_as_they_were_beside_the_new_code(tmp_path
     assert set(change.trees.altered_tests) == {"tests/test_a.py", "tests/test_b.py", "conftest.py"}
 
 
+@pytest.mark.parametrize("path", ["conftest.py", "difflib.py", "bin/sh"])
 def test_what_the_change_adds_to_replace_a_runner_is_not_beside_the_old_tests(
-    tmp_path: Path,
+    tmp_path: Path, path: str
 ) -> None:
     """A change brings a plugin, a configuration or a program in place of the runner: the tests of
     the base are executed without it."""
-    new = {"conftest.py": "x\n", "difflib.py": "x\n", "bin/sh": "x\n"}
+    new = {path: "x\n"}
     change = changed(tmp_path, {"bill.py": "2\n", **new})
     assert change.files("head_with_base_tests") == {**BASE, "bill.py": "2\n"}
     assert change.files("base_with_tests") == {**BASE, **new}
