@@ -138,6 +138,10 @@ class _Step(ApiAnswer):
     conclusion: str | None = None
 
 
+class _Job(ApiAnswer):
+    steps: list[_Step] = Field(default=[])
+
+
 _Answered = TypeVar("_Answered")
 
 
@@ -244,11 +248,12 @@ class FailedCheckReader:
     def _job(self, run: _Run, name: str) -> tuple[str, str]:
         """Return the name of the failed step and the log of the job, which has the check's id."""
         path = f"{self.repository.url}/actions/jobs/{run.id}"
-        steps = self._read_or_report(
-            f"the steps of {name}", lambda: read_rows(_Step, self._get(path)["steps"])[0]
+        job = self._read_or_report(
+            f"the steps of {name}", lambda: _Job.model_validate(self._get(path))
         )
         log = self._read_or_report(f"the log of {name}", lambda: self._download(f"{path}/logs"))
-        failed = [step.name for step in steps or () if step.conclusion in _FAILED_CONCLUSIONS]
+        steps = job.steps if job else []
+        failed = [step.name for step in steps if step.conclusion in _FAILED_CONCLUSIONS]
         text = (log or b"").decode("utf-8", "replace")
         return _one_line(failed[0]) if failed else "", cut_log(
             text, MAX_LOG_CHARACTERS, _without_credentials
