@@ -7,13 +7,14 @@ it becomes an observation or a note for people, and the run continues without th
 
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from contextlib import ExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import CancelledError, Future
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import anyio
+from anyio.abc import TaskStatus
 from anyio.from_thread import start_blocking_portal
 from pydantic import ValidationError
 
@@ -77,17 +78,12 @@ class McpServers:
             return self
         for name in _LOGGERS:
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        threads = ThreadPoolExecutor(len(self._servers), "mcp-start")
-        with ExitStack() as opened, threads:
+        ending = anyio.Event()
+        with ExitStack() as opened:  # an exception, such as a stop, cancels all tasks
             self._portal = opened.enter_context(start_blocking_portal(name="mcp"))
-            starts = {
-                name: threads.submit(
-                    opened.enter_context,
-                    self._portal.wrap_async_context_manager(server.connected()),
-                )
-                for name, server in self._servers.items()
-            }
-            self._choose_tools(starts)
+            self._portal.start_task(_hold_all, self._servers.values(), ending)
+            opened.callback(self._portal.call, ending.set)
+            self._choose_tools()
             self._open = opened.pop_all()
         return self
 
@@ -146,15 +142,14 @@ class McpServers:
         )
         return ErrorObservation(content=content.strip(), code="mcp")
 
-    def _choose_tools(self, starts: Mapping[str, Future[list[JsonObject]]]) -> None:
+    def _choose_tools(self) -> None:
         """Choose the tools to offer from those of the started servers; note those left out."""
         listings = []
         for name, server in self._servers.items():
-            if error := starts[name].exception():
-                server.end_reason = server.describe(error)
+            if server.end_reason:
                 self._note_of(name, f"it can't be used in this run: {server.end_reason}")
                 continue
-            listings.append(ToolListing(name, starts[name].result(), server.endpoint.allows))
+            listings.append(ToolListing(name, server.tools, server.endpoint.allows))
         choice = choose_tools(listings, self._clean)
         self.tools = choice.tools
         offered = {tool.server for tool in choice.tools}
@@ -171,22 +166,45 @@ class McpServers:
         self._note(f"MCP server {name}: {note}")
 
 
+async def _hold_all(
+    servers: "Collection[_Server]", ending: anyio.Event, *, task_status: TaskStatus[None]
+) -> None:
+    """Start the servers side by side, and end them side by side when `ending` is set."""
+    async with anyio.create_task_group() as tasks:
+        for server in servers:
+            tasks.start_soon(server.hold, ending)
+        for server in servers:
+            await server.has_started.wait()
+        task_status.started()
+
+
 class _Server:
-    """One server of the run. end_reason: why it can't be called any more; None while it can."""
+    """One server of the run.
+
+    end_reason: why it can't be called any more; None while it can.
+    tools: those that it lists.
+    has_started: set when it has listed them or has failed.
+    """
 
     def __init__(self, endpoint: Endpoint, start_seconds: float) -> None:
         self.endpoint = endpoint
         self.end_reason: str | None = None
+        self.tools: list[JsonObject] = []
+        self.has_started = anyio.Event()
         self._start_seconds = start_seconds
         self._http_status = 0
         self._client: Client | None = None
 
-    @asynccontextmanager
-    async def connected(self) -> AsyncIterator[list[JsonObject]]:
-        """Start the server, and yield the tools that it lists.
+    async def hold(self, ending: anyio.Event) -> None:
+        """Start the server, and keep it until `ending` is set or the connection breaks."""
+        try:
+            await self._connect(ending)
+        except Exception as error:  # noqa: BLE001 - of one server; the others go on
+            self.end_reason = self.describe(error)
+        finally:
+            self.has_started.set()
 
-        Raises TimeoutError if it does not list them in time, else what it failed with.
-        """
+    async def _connect(self, ending: anyio.Event) -> None:
         from mcp import Client
         from mcp_types import Implementation
 
@@ -199,10 +217,11 @@ class _Server:
         )
         with anyio.fail_after(self._start_seconds) as limit:
             async with Client(opened, client_info=info) as self._client:
-                listed = await self._list_tools(self._client)
+                self.tools = await self._list_tools(self._client)
                 limit.deadline, self._http_status = float("inf"), 0
+                self.has_started.set()
                 try:
-                    yield listed
+                    await ending.wait()
                 finally:  # also if the connection breaks while nobody calls
                     self.end_reason = self.end_reason or "the connection to it has ended"
                     limit.deadline = anyio.current_time() + CLOSE_SECONDS

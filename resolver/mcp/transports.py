@@ -80,6 +80,10 @@ MAX_MESSAGE_BYTES: Final = 10_000_000
 """Largest message that is accepted, in bytes."""
 
 
+WAITING_MESSAGES: Final = 100
+"""Number of messages that wait for a server to read them."""
+
+
 @asynccontextmanager
 async def open_pipe(
     launch: Launch, on_end: Callable[[str], None]
@@ -93,7 +97,8 @@ async def open_pipe(
     in_thread = partial(anyio.to_thread.run_sync, limiter=anyio.CapacityLimiter(3))
     pipe = await in_thread(launch)
     incoming, read = anyio.create_memory_object_stream[Any](0)
-    write, outgoing = anyio.create_memory_object_stream[Any](0)
+    # A call that was given up does not wait until a server that reads nothing takes its end.
+    write, outgoing = anyio.create_memory_object_stream[Any](WAITING_MESSAGES)
 
     is_closing = False
 

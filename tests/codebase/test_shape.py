@@ -27,6 +27,7 @@ BROAD_HANDLERS = {
     "resolver/runs/pipeline.py": 1,  # one delivery
     "resolver/runs/spans.py": 1,  # telemetry, which must not change how a run ended
     "resolver/config/background.py": 1,  # raised in the thread that asks for the result
+    "resolver/mcp/servers.py": 1,  # one server, without which the run continues
     "resolver/entrypoints/webhook/background_threads.py": 1,  # one task, which is started again
     "resolver/entrypoints/webhook/worker.py": 1,  # one run, which then ends in its comment
     "resolver/events/stream.py": 1,  # one subscriber, which must not end the run

@@ -2,17 +2,21 @@
 
 import json
 import os
+import signal
 import sys
 import threading
+import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
+from mcp.shared import jsonrpc_dispatcher
 
 from resolver.events.actions import McpCall
 from resolver.events.observations import ErrorObservation, McpResult
 from resolver.mcp.host_process import HostProcess
-from resolver.mcp.transports import Address, Endpoint
+from resolver.mcp.transports import Address, Endpoint, Pipe
 from tests.mcp.conftest import HOST, SCRIPT, Scenario
 from tests.parts.processes import count_running
 
@@ -219,11 +223,55 @@ def test_an_address_that_disappears_is_lost_and_then_gone(scenario: Scenario) ->
     assert "Continue without it" in servers.call(ADD).content
 
 
-def test_a_server_that_reads_nothing_blocks_no_other(scenario: Scenario) -> None:
+class EndingTogether(HostProcess):
+    """A server that only ends when another one does."""
+
+    together = threading.Barrier(2)
+
+    def close(self) -> None:
+        self.together.wait(30)
+        super().close()
+
+
+def test_servers_end_side_by_side(scenario: Scenario) -> None:
+    start = partial(EndingTogether, sys.executable, [str(SCRIPT), "good", "stdio"], {}, HOST)
+    servers = scenario.open(*(Endpoint(name, start, lambda _: True, 5) for name in ("a", "b")))
+    assert scenario.notes == []
+    servers.close()
+    assert not EndingTogether.together.broken
+
+
+def test_a_stop_does_not_wait_for_a_server_that_starts(scenario: Scenario) -> None:
+    silent = scenario.process("silent")
+    assert not isinstance(silent.transport, Address)
+    start, main = silent.transport, threading.get_ident()
+
+    def start_and_stop() -> Pipe:
+        begun = start()
+        signal.pthread_kill(main, signal.SIGUSR1)
+        return begun
+
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    at = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            scenario.open(replace(silent, transport=start_and_stop))
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert time.monotonic() - at < 30
+    assert count_running(f"{sys.executable} {SCRIPT} silent stdio") == 0
+
+
+def test_a_server_that_reads_nothing_blocks_no_other_and_no_time_out(
+    scenario: Scenario, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jsonrpc_dispatcher, "_ABANDON_WRITE_TIMEOUT", 60.0)
     deaf = replace(scenario.process("reads-nothing", timeout=1), name="deaf")
     servers = scenario.open(deaf, scenario.process("good"))
     long = McpCall(server="deaf", name="add", arguments={"a": "x" * 300_000})
+    at = time.monotonic()
     assert isinstance(servers.call(long), ErrorObservation)
+    assert time.monotonic() - at < 30
     assert servers.call(ADD).content == "5"
     servers.close()
     assert count_running(f"{sys.executable} {SCRIPT} reads-nothing stdio") == 0
