@@ -1,10 +1,15 @@
 """Executors of one database: their fences and leases."""
 
+import logging
+import os
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from sqlalchemy import URL, text, update
@@ -15,6 +20,7 @@ from resolver.entrypoints.webhook.executors import (
     LEASE_SECONDS,
     LeasedExecutor,
 )
+from resolver.entrypoints.webhook.process import ServerProcess
 from resolver.errors import LeaseLost
 from resolver.events.lifecycle import Warned
 from resolver.events.stores import MemoryStore
@@ -126,6 +132,23 @@ def test_a_process_that_ends_during_a_heartbeat_does_not_start_again(
     lost: list[bool] = []
     executor.keep_lease(lambda: lost.append(True))
     assert not lost
+
+
+def test_a_process_whose_lease_is_lost_replaces_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only that ends its runs, which are in threads and go on in other processes."""
+    programs: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(os, "execv", lambda *program: programs.append(program))
+    monkeypatch.setattr(logging, "shutdown", lambda: None)
+    tasks: dict[str, Callable[[], None]] = {}
+    process: Any = SimpleNamespace(
+        threads=SimpleNamespace(start=tasks.__setitem__),
+        worker=SimpleNamespace(start=lambda: None, look_forever=None),
+        _executor=SimpleNamespace(keep_lease=lambda on_lost: on_lost()),
+        _remove_daily=None,
+    )
+    ServerProcess.start(process)
+    tasks["heartbeat"]()
+    assert programs == [(sys.executable, sys.orig_argv)]
 
 
 def test_in_sqlite_there_is_one_executor_whose_lease_never_ends(tmp_path: Path) -> None:

@@ -133,8 +133,8 @@ class RequestRunner:
         before.
 
         failure: why the run is given up, which its conversation is told; None to execute it.
-        take_commands: returns the commands that wait for the run. Raises ResolverError
-        with a cause in `OUTAGES` if the request is to be repeated later.
+        take_commands: returns the commands that wait for the run. Raises ResolverError with a cause
+        in `OUTAGES` if the request is to be repeated later.
 
         The run's id is derived from the event, so that an interrupted run is resumed under the same
         id and from its own log. A run with a damaged log starts from the beginning.
