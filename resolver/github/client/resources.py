@@ -16,7 +16,6 @@ import logging
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import tee
 from typing import Any, Generic, TypeVar
@@ -145,14 +144,6 @@ class CachedRows(Generic[Element]):
         return copy(self._unread)  # shares what was read
 
 
-@dataclass(frozen=True)
-class PolledResponse:
-    """An answer as parsed JSON. `changed` is False when it equals the previous answer."""
-
-    data: Any
-    changed: bool
-
-
 class PolledReader:
     """Reads resources and remembers the last answer of each page. Not thread-safe."""
 
@@ -160,20 +151,20 @@ class PolledReader:
         self._requester = requester
         self._answers: dict[tuple[str, Any], tuple[dict[str, Any], str | None, Any]] = {}
 
-    def get(self, path: str, query: dict[str, Any]) -> PolledResponse:
-        """Return one page. Raises what `GitHubAccess.wrap_errors` converts into a
+    def get(self, path: str, query: dict[str, Any]) -> Any:
+        """Return one page as parsed JSON. Raises what `GitHubAccess.wrap_errors` converts into a
         ForgeError."""
         key = (path, query.get("page"))
         last_query, etag, data = self._answers.get(key, (None, None, None))
         condition = {"If-None-Match": etag} if etag and last_query == query else {}
         status, headers, body = self._requester.requestJson("GET", path, query, condition)
         if status == 304:
-            return PolledResponse(data, changed=False)
+            return data
         if status != 200:
             raise github.GithubException(status, body, headers)
         new_data = json.loads(body)
         self._answers[key] = (query, headers.get("etag"), new_data)
-        return PolledResponse(new_data, changed=True)
+        return new_data
 
 
 _STATUSES = {

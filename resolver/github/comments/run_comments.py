@@ -75,8 +75,8 @@ def read_confirmations(
         return set()  # only issue comments control a run
     with access.wrap_errors("read the reactions to the request", "issues: read"):
         path = f"{repository.url}/issues/comments/{trigger.comment_id}/reactions"
-        answer = polled.get(path, {"content": CONFIRMED, "per_page": MAX_REACTIONS})
-        reactions = (one for one in answer.data if one["content"] == CONFIRMED)
+        listed = polled.get(path, {"content": CONFIRMED, "per_page": MAX_REACTIONS})
+        reactions = (one for one in listed if one["content"] == CONFIRMED)
         return {(one["user"] or {}).get("login", "").casefold() for one in reactions}
 
 

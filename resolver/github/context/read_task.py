@@ -293,30 +293,27 @@ class NewComments:
         with self._access.wrap_errors(
             f"read the comments of {name}#{self._number}", "issues: read"
         ):
-            rows = self._listing()
-            comments, invalid_count = read_rows(CommentPayload, rows or [])
+            comments, invalid_count = read_rows(CommentPayload, self._listing())
         if invalid_count:
             logger.warning("%s comments of %s#%s can't be read", invalid_count, name, self._number)
         new_comments = [comment for comment in comments if comment.id not in self._seen]
         self._seen |= {comment.id for comment in comments}
-        listed = {comment.id: comment.body or "" for comment in comments}
-        before, self._listed = self._listed, self._listed if rows is None else listed
+        before = self._listed
+        self._listed = {comment.id: comment.body or "" for comment in comments}
         self.changed = frozenset(id for id in before if self._listed.get(id) != before[id])
         return new_comments
 
-    def _listing(self) -> list[Any] | None:
-        """Return all comments that were written or edited since the start, None if none changed.
+    def _listing(self) -> list[Any]:
+        """Return all comments that were written or edited since the start.
 
         They are listed in the order of their creation, so a new one is on the last page.
         """
         path = f"{self._repository.url}/issues/{self._number}/comments"
         query = {"since": f"{self._since:%Y-%m-%dT%H:%M:%SZ}", "per_page": NEWS_PAGE_SIZE}
         rows: list[Any] = []
-        is_changed = False
         for page in range(1, MAX_NEWS_PAGES + 1):
-            answer = self._polled.get(path, {**query, "page": page} if page > 1 else query)
-            is_changed |= answer.changed
-            rows += answer.data
-            if len(answer.data) < NEWS_PAGE_SIZE:
+            listed = self._polled.get(path, {**query, "page": page} if page > 1 else query)
+            rows += listed
+            if len(listed) < NEWS_PAGE_SIZE:
                 break
-        return rows if is_changed else None
+        return rows
