@@ -11,14 +11,14 @@ def always(_: ResolverError) -> float | None:
 
 
 def test_waits_double_up_to_a_maximum_and_end_at_the_limit() -> None:
-    time, result = PassingTime(), list[float]()
+    time = PassingTime()
 
     def fail() -> None:
         raise ForgeError("down")
 
     with pytest.raises(ForgeError, match="down"):
-        time.retries(120.0).call(fail, always, lambda _, wait: result.append(wait))
-    assert time.waits == result == [1, 2, 4, 8, 16, 30, 30]
+        time.retries(120.0).call(fail, always)
+    assert time.waits == [1, 2, 4, 8, 16, 30, 30]
 
 
 def test_a_failure_that_asks_for_a_longer_wait_gets_it() -> None:
@@ -29,7 +29,7 @@ def test_a_failure_that_asks_for_a_longer_wait_gets_it() -> None:
             raise failure
         return "done"
 
-    assert time.retries().call(attempt, lambda _: 50.0, lambda *_: None) == "done"
+    assert time.retries().call(attempt, lambda _: 50.0) == "done"
     assert time.waits == [50]
 
 
@@ -42,5 +42,5 @@ def test_a_permanent_failure_is_not_retried(seconds: float, wait: float | None) 
         raise ForgeError("no")
 
     with pytest.raises(ForgeError):
-        time.retries(seconds).call(fail, lambda _: wait, lambda *_: None)
+        time.retries(seconds).call(fail, lambda _: wait)
     assert (attempts, time.waits) == ([1], [])
