@@ -122,6 +122,11 @@ def test_an_exit_code_that_is_worse_with_the_altered_tests_too_is_a_regression()
     assert verdict(found) == ("not_verified", "regression")
 
 
+def test_an_exit_code_of_the_change_alone_is_a_regression_although_every_test_passes() -> None:
+    found = decide([compare(run(a="p"), run(1, a="p"), (), run(a="p"))], changed_files=FILES)
+    assert verdict(found) == ("not_verified", "regression")
+
+
 @pytest.mark.parametrize(
     ("message", "status", "counts"),
     [
