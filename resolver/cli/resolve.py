@@ -242,7 +242,7 @@ def resume_command(result: RunResult) -> str | None:
     state, outcome = result.log and result.log.state, result.outcome
     run_state = result.outcome_file.state
     has_failed_start = run_state is RunState.ERROR and not (state and state.iterations)
-    if run_state not in RESUMABLE or result.publishable or has_failed_start:
+    if run_state not in RESUMABLE or result.report.publishable or has_failed_start:
         return None
     words = ["resolver", "resolve", "--resume", str(result.request.output.folder)]
     if state and outcome and outcome.limit:

@@ -28,7 +28,6 @@ from resolver.github.events.quota_decision import QuotaUse
 from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Publication, Trigger, TriggerKind
 from resolver.runs.common import (
-    app_login,
     filtered_log,
     github_forge,
     open_host,
@@ -49,7 +48,6 @@ from resolver.runs.conversation.commands import (
     issue_of_command,
     locate_dispatch,
 )
-from resolver.runs.conversation.comments import abandon_run
 from resolver.runs.conversation.watch import STARTING_COMMANDS, watch_comments
 from resolver.runs.output import Output, read_diff
 from resolver.runs.pipeline import run_pipeline
@@ -86,8 +84,7 @@ def run_action(environment: Mapping[str, str], console: Console) -> int:
 
 def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int:
     """Execute the event with valid settings."""
-    options = app_login(load_settings({}, environment), host)
-    settings = load_settings(options, environment)
+    settings = load_settings({}, environment)
     trigger = event_from_environment(settings, environment, host)
     if isinstance(trigger, MalformedEvent):
         raise UsageError(
@@ -108,7 +105,7 @@ def _run(environment: Mapping[str, str], console: Console, host: RunHost) -> int
             write_outputs(environment, {"state": handled.state})
             return handled.exit_code
         trigger = handled
-    return _resolve(trigger, environment, options, settings, host, forge, console)
+    return _resolve(trigger, environment, settings, host, forge, console)
 
 
 def _handle_command(
@@ -128,7 +125,6 @@ def _handle_command(
 def _resolve(
     trigger: Trigger,
     environment: Mapping[str, str],
-    options: Mapping[str, Any],
     settings: Settings,
     host: RunHost,
     forge: GitHubForge,
@@ -142,7 +138,7 @@ def _resolve(
         trigger=trigger,
         run=run_id(trigger.key, trigger.at),
         output=open_output(workspace),
-        load_settings=lambda repository: load_settings(options, environment, repository),
+        load_settings=lambda repository: load_settings({}, environment, repository),
         host=host,
         progress=TerminalProgress(console),
         log_url=job_url(environment, trigger.repository),
@@ -170,7 +166,7 @@ def _report_setup_error(environment: Mapping[str, str], host: RunHost, error: Us
     Only the settings that are needed to understand the event and to comment are loaded, so that
     errors in other settings do not prevent the report.
     """
-    settings = load_event_settings(environment, host)
+    settings = load_settings({}, environment, only=EVENT_SETTINGS)
     trigger = event_from_environment(settings, environment, host)
     if isinstance(trigger, IgnoredEvent):
         write_outputs(environment, {"state": "error"})
@@ -183,20 +179,14 @@ def _report_setup_error(environment: Mapping[str, str], host: RunHost, error: Us
             output=Output(temporary / OUTPUT_FOLDER),
             load_settings=lambda _: settings,
             host=host,
+            ended_by=error,
             log_url=job_url(environment, trigger.repository),
             actions_run=actions_run(environment),
         )
-        result = abandon_run(request, settings, forge, error)
+        result = run_pipeline(request, forge)
         no_files = {"output": "", "outcome": "", "events": ""}
         write_outputs(environment, {**outputs_of(result), **no_files})
         write_summary(environment, result)
-
-
-def load_event_settings(environment: Mapping[str, str], host: RunHost) -> Settings:
-    """Return the settings that are needed to understand the event and to comment, whatever the
-    others are."""
-    settings = load_settings({}, environment, only=EVENT_SETTINGS)
-    return load_settings(app_login(settings, host), environment, only=EVENT_SETTINGS)
 
 
 def trigger_of_event(

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 
-from resolver.config.settings import Settings
+from resolver.config.settings import EVENT_SETTINGS, Settings, load_settings
 from resolver.entrypoints.action import (
     actions_run,
-    load_event_settings,
     read_event,
     trigger_of_event,
 )
@@ -28,7 +27,7 @@ def close_comments(environment: Mapping[str, str]) -> int:
     """
     host = open_host(environment)
     # The run may have failed because of another setting, so only those for events are read.
-    settings = load_event_settings(environment, host)
+    settings = load_settings({}, environment, only=EVENT_SETTINGS)
     with filtered_log(settings, host):
         if asks_for_sweep(*read_event(environment)):
             return _of_sweep(settings, environment, host)

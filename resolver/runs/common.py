@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 from resolver.config.settings import Settings
 from resolver.errors import ForgeError, ResolverError, RunStopped, UsageError
 from resolver.github import github_forge as github_forge_module
-from resolver.github.client import accounts, failures
+from resolver.github.client import accounts
 from resolver.github.client.access import FixedToken
 from resolver.github.events import parse
 from resolver.github.events.dispatches import DispatchSource
@@ -136,22 +136,6 @@ def github_forge(
             "there is no GitHub token", "set GITHUB_TOKEN, or the id and key of a GitHub App"
         )
     return github_forge_module.GitHubForge(access_of(settings, source), repository)
-
-
-def app_login(settings: Settings, host: RunHost) -> dict[str, Any]:
-    """Return the login that the settings' App writes as, in the form of a settings dictionary; {}
-    without an App.
-
-    Raises ForgeError if GitHub does not accept the App's key, and UsageError if only one of its id
-    and key is set.
-    """
-    if settings.bot_login or not settings.has_app:
-        return {}
-    try:
-        return {"bot_login": host.tokens.app(settings).page().login}
-    except failures.ServerFailure as error:
-        logger.warning("%s", error.what)  # an outage: each run asks again
-        return {}
 
 
 def server_login(settings: Settings, host: RunHost) -> str:

@@ -131,7 +131,7 @@ def _stages(
     finished_work = find_finished_work(request, forge)
     if finished_work is not None:
         yield (values := replace(values, published=finished_work))
-        if finished_work.is_earlier:
+        if finished_work.publication.repeated:
             return
     if request.ended_by is None:
         _write_request(request, settings)
@@ -146,7 +146,7 @@ def _stages(
     preload(settings)
     if finished_work is None and (pushed_work := find_pushed_work(request, forge)):
         yield (values := replace(values, published=pushed_work))
-        if pushed_work.is_earlier:
+        if pushed_work.publication.repeated:
             return
     accepted = reserve_quota(request, settings, forge, read_refs(request, forge))
     yield (values := replace(values, accepted=accepted))

@@ -80,14 +80,7 @@ def _take_over_publication(request: RunRequest, earlier: Publication) -> Publish
     is_resumed = request.resume and request.output.has_events
     if is_resumed and earlier.how == "added":
         return None  # a commit added to an existing branch is found again when it is pushed
-    trigger = request.trigger
-    in_review = trigger.kind is TriggerKind.REVIEW_COMMENT or trigger.review_id is not None
-    has_lost_replies = in_review and not is_resumed and earlier.comment_url is None
-    return PublishedRun(
-        publication=earlier.model_copy(update={"repeated": not is_resumed}),
-        warnings=(render("run/answers_lost.md.j2").strip(),) if has_lost_replies else (),
-        is_earlier=not is_resumed,
-    )
+    return PublishedRun(earlier.model_copy(update={"repeated": not is_resumed}))
 
 
 logger = logging.getLogger("resolver.runs.pipeline")

@@ -397,7 +397,7 @@ def print_result(result: RunResult, console: Console, resume_command: str | None
         dry=not result.request.publish,
         resume_command=resume_command,
         diff_command=diff_command(result),
-        files=() if result.is_answer else result.outcome_file.files,
+        files=() if result.report.answers else result.outcome_file.files,
         verdict=render_comment("_verdict_text.md.j2", **verification)
         if verification["verification"]
         else "",

@@ -223,14 +223,10 @@ class ExecutedRun:
 
 @dataclass(frozen=True)
 class PublishedRun:
-    """The part of the run's work that is public so far. A later value replaces an earlier one.
-
-    is_earlier: True if an earlier run of the same request published it.
-    """
+    """The part of the run's work that is public so far. A later value replaces an earlier one."""
 
     publication: Publication
     warnings: tuple[str, ...] = ()
-    is_earlier: bool = False
 
 
 @dataclass(frozen=True)
@@ -319,7 +315,6 @@ class RunResult:
 
     report: the report that the final comment was rendered from.
     log: closed, its state remains readable.
-    publishable: True if an unpublished change is kept that can still be published.
     comment_failed: True if the final comment should have been written and could not be.
     outage: cause of the outage that ended the run or prevented its final comment; None for none.
     archived: True if the log was archived in the repository together with the run's cost.
@@ -334,14 +329,7 @@ class RunResult:
     outcome: Outcome | None = None
     failure: RunFailure | None = None
     log: RunLog | None = None
-    publishable: bool = False
     comment_failed: bool = False
     outage: Cause | None = None
     archived: bool = False
     quota_use: tuple[QuotaUse, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def is_answer(self) -> bool:
-        """True if the run answered a question."""
-        return self.report.answers

@@ -38,7 +38,7 @@ def test_an_annotation_without_a_failure_says_what_there_is(values: StageValues)
     assert pull.startswith("::notice title=Resolver::Mend it: https://github.com/")
     nothing = annotation(result(values, exit_code=3))
     assert nothing.startswith("::error title=Resolver::Finished without a change.")
-    earlier = PublishedRun(Publication(repeated=True, comment_url="https://x/c"), is_earlier=True)
+    earlier = PublishedRun(Publication(repeated=True, comment_url="https://x/c"))
     repeated = annotation(result(replace(values, published=earlier)))
     assert repeated == (
         "::notice title=Resolver::An earlier run has already handled this request: https://x/c"

@@ -75,7 +75,9 @@ def test_the_command_to_resume_raises_the_limit_that_was_reached(
 
 def test_work_that_is_done_or_can_be_published_is_not_resumed(tmp_path: Path) -> None:
     assert resume_command(ended(tmp_path / "1", RunState.FINISHED)) is None
-    publishable = replace(ended(tmp_path / "2", RunState.ERROR), publishable=True)
+    failed = ended(tmp_path / "2", RunState.ERROR)
+    report = failed.report.model_copy(update={"publishable": "folder"})
+    publishable = replace(failed, report=report)
     assert resume_command(publishable) is None
 
 

@@ -136,7 +136,6 @@ def test_the_attempts_on_our_own_pull_request_are_counted_there(server: GitHubSe
     assert number(server, failed(server, BRANCH)) == pull.number
     add_run_comment(server, pull, commits[1])
     assert "tried 2 times" in reason(server, failed(server, BRANCH))
-    assert number(server, failed(server, BRANCH), max_attempts=3) == pull.number
 
 
 def test_what_others_say_and_other_runs_do_not_count(server: GitHubServer) -> None:
@@ -148,7 +147,7 @@ def test_what_others_say_and_other_runs_do_not_count(server: GitHubServer) -> No
         server.add_comment(pull, f"{marker}\n\nMine.", "eve")
         server.add_comment(pull, run_marker("issue_comment:5", Ending.NO_CHANGE), BOT)
     add_run_comment(server, pull, tip(server, BRANCH))  # this very run, whose job is done again
-    assert number(server, failed(server, BRANCH), max_attempts=1) == pull.number
+    assert number(server, failed(server, BRANCH)) == pull.number
 
 
 def test_what_fails_together_is_worked_on_together(server: GitHubServer) -> None:

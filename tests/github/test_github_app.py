@@ -13,7 +13,7 @@ from resolver.errors import ForgeError, UsageError
 from resolver.github.client.app import PERMISSIONS, InstallationTokens
 from resolver.github.client.failures import ServerFailure
 from resolver.github.github_forge import GitHubForge
-from resolver.runs.common import app_login, server_login
+from resolver.runs.common import server_login
 from resolver.runs.wiring.sandbox import ForgeTokens, RunHost, access_of
 from resolver.security.redaction import Redactor
 from tests.parts.github import GitHubServer
@@ -191,17 +191,14 @@ def test_a_token_for_another_repository_is_not_used(
     assert all(other not in str(e.headers) for e in github.requests)
 
 
-def test_during_an_outage_a_run_asks_for_the_login_later_and_a_server_does_not_start(
+def test_during_an_outage_a_server_does_not_start(
     github: GitHubServer, app: App, tmp_path: Path
 ) -> None:
     settings = settings_for(github, app, RESOLVER_PACE='{"first_wait": 0.01}')
     host = RunHost({}, tmp_path)
     github.fail_next("GET", "^/app$", 502, times=99)
-    assert app_login(settings, host) == {}
-    assert len(github.requests) == 5
     with pytest.raises(UsageError, match="own login is not known"):
         server_login(settings, host)
-    assert len(github.requests) == 7, "it has to be ready soon"
+    assert len(github.requests) == 2, "it has to be ready soon"
     github.forget_failures()
-    assert app_login(settings, host) == {"bot_login": "our-agent[bot]"}
     assert server_login(settings, host) == "our-agent[bot]"

@@ -239,9 +239,7 @@ def test_published_work_is_taken_over_and_a_resumed_run_publishes_what_is_missin
     found = find(request, EarlierWorkForge(tmp_path, publication))
     assert (found is None) is (expected is None)
     if found is not None:
-        is_earlier = expected == "earlier"
-        assert (found.is_earlier, found.publication.repeated) == (is_earlier, is_earlier)
-        assert found.warnings == ()
+        assert found.publication.repeated is (expected == "earlier")
 
 
 SKILL = {".agents/skills/house.md": "---\ntriggers: [subtracts]\n---\nHOUSE-WORD"}

@@ -14,7 +14,6 @@ from resolver.github.text.markers import Ending
 from resolver.models.run import Publication, Task, Trigger
 from resolver.runs.conversation.comments import (
     Conclusion,
-    abandon_run,
     conclude,
     failure_from_os_error,
     publish_final_comment,
@@ -67,20 +66,20 @@ def test_a_comment_that_can_not_be_written_fails_a_run_unless_nobody_accepts_one
     warns: bool,
 ) -> None:
     values = published_values(values) if is_published else values
-    comment = publish_final_comment(values, Conclusion(), forge)
-    assert (comment.conclusion.exit_code, comment.failed) == (exit_code, has_failed)
-    assert (comment.cause == "forge_down") is has_failed
-    assert ("the comment was refused" in " ".join(comment.warnings)) is warns
-    assert (comment.report.failure is not None) is (has_failed and not is_published)
-    assert forge.reports == ([comment.report] if comment.url else [])
+    ended = publish_final_comment(values, Conclusion(), forge)
+    assert (ended.exit_code, ended.comment_failed) == (exit_code, has_failed)
+    assert (ended.comment_cause == "forge_down") is has_failed
+    assert ("the comment was refused" in " ".join(ended.warnings)) is warns
+    assert (ended.failure is not None) is (has_failed and not is_published)
+    assert len(forge.reports) == (ended.comment_url is not None)
 
 
 def test_a_dry_run_and_a_silent_refusal_write_no_comment(values: StageValues) -> None:
     forge = MemoryForge()
     dry = replace(values, request=replace(values.request, publish=False))
-    assert publish_final_comment(dry, Conclusion(), forge).url is None
+    assert publish_final_comment(dry, Conclusion(), forge).comment_url is None
     refused = Conclusion(RunFailure(kind="refused", what="no"), 5, is_silent=True)
-    assert publish_final_comment(values, refused, forge).url is None
+    assert publish_final_comment(values, refused, forge).comment_url is None
     assert forge.reports == []
 
 
@@ -126,10 +125,13 @@ def test_a_quota_of_the_disk_is_a_full_disk_and_another_error_of_the_machine_is_
 
 
 def test_a_person_without_permission_does_not_see_why_a_run_could_not_start(tmp_path: Path) -> None:
-    request, forge = run_request(tmp_path), MemoryForge(level="read")
-    error = UsageError("the setting `image` is wrong", "correct it")
-    abandon_run(request, request.load_settings({}), forge, error)
-    assert forge.acknowledged == forge.reports == []
+    error, forge = (
+        UsageError("the setting `image` is wrong", "correct it"),
+        MemoryForge(level="read"),
+    )
+    run_pipeline(replace(run_request(tmp_path), ended_by=error), forge, lambda _: None)
+    [report] = forge.reports
+    assert report.ending is Ending.REFUSED and "image" not in str(report.failure)
 
 
 @dataclass

@@ -198,13 +198,14 @@ def test_a_kept_change_is_offered_for_publishing_unless_the_policy_has_refused_i
 ) -> None:
     command = f"resolver publish {values.request.output.folder}"
     for kind, publishable, is_offered in (
-        ("error", True, True), ("error", False, False), ("policy", True, False),
+        ("error", "folder", True), ("error", None, False), ("policy", "folder", False),
     ):  # fmt: skip
         failure = RunFailure(kind=kind, what="it adds a credential")
         outcome = outcome_file_of(values, values.publication, failure, 1)
+        report = build_report(values, failure).model_copy(update={"publishable": publishable})
         result = RunResult(
-            values.request, build_report(values, failure), outcome, values.publication, 1,
-            outcome=values.outcome, failure=failure, publishable=publishable,
+            values.request, report, outcome, values.publication, 1,
+            outcome=values.outcome, failure=failure,
         )  # fmt: skip
         console = Console(record=True, file=io.StringIO(), width=80)
         print_result(result, console)

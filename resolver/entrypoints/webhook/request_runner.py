@@ -32,10 +32,9 @@ from resolver.runs.conversation.command_handler import (
 )
 from resolver.runs.conversation.commands import (
     LOG_COMMANDS,
-    as_new_request,
+    continue_earlier_run,
     find_run_to_continue,
     locate_dispatch,
-    prepare_continuation,
 )
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
@@ -270,9 +269,7 @@ class RequestRunner:
             return request
         with temporary_directory() as earlier_runs:
             trigger, earlier = self._last_run(trigger, request.run, earlier_runs)
-            continuation, notices = prepare_continuation(trigger, earlier, settings, output)
-        subject = trigger if continuation else as_new_request(trigger)
-        return replace(request, trigger=subject, continuation=continuation, notices=notices)
+            return continue_earlier_run(request, trigger, earlier, settings)
 
     def _has_no_subject(self, request: RunRequest) -> bool:
         """Return True if the request is about something that an earlier run left (an action that

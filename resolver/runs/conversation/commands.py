@@ -19,10 +19,9 @@ from resolver.errors import ForgeError, LogError, Refused, RunStopped, Workspace
 from resolver.git.push import issue_branch_prefix
 from resolver.github.events.checks import check_key
 from resolver.github.events.permission import IgnoredEvent
-from resolver.models.run import Command, Continuation, Trigger, TriggerKind
+from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.common import github_forge
 from resolver.runs.conversation.watch import CommentWatch
-from resolver.runs.output import Output
 from resolver.runs.resuming.continuation import (
     DECISION_COMMANDS,
     NOTHING_KEPT,
@@ -51,7 +50,6 @@ def locate_dispatch(
     forge: "GitHubForge",
     *,
     is_rerun: bool = False,
-    max_attempts: int = MAX_CHECK_FIXES,
 ) -> Trigger | IgnoredEvent:
     """Return the trigger with its issue or pull request, or the reason why there is nothing to do.
 
@@ -69,9 +67,7 @@ def locate_dispatch(
         return trigger.model_copy(update={"is_pull_request": pull})
     if trigger.kind is TriggerKind.CHECK_FAILED:
         number = conversation_for_dispatch(trigger, forge)
-        skip_reason = (
-            None if is_rerun else _find_reason_to_skip(trigger, number, forge, max_attempts)
-        )
+        skip_reason = None if is_rerun else _find_reason_to_skip(trigger, number, forge)
         if skip_reason or (number is None and trigger.is_pull_request):
             return IgnoredEvent(
                 skip_reason or f"Resolver has no open pull request from {trigger.branch}"
@@ -91,9 +87,7 @@ def conversation_for_dispatch(trigger: Trigger, forge: "GitHubForge") -> int | N
     return forge.check_conversations().find_issue(trigger.check)
 
 
-def _find_reason_to_skip(
-    trigger: Trigger, number: int | None, forge: "GitHubForge", max_attempts: int
-) -> str | None:
+def _find_reason_to_skip(trigger: Trigger, number: int | None, forge: "GitHubForge") -> str | None:
     """Return why no run is started for the check, None if one is."""
     conversations = forge.check_conversations()
     if conversations.branch_tip(trigger.branch) != trigger.head:
@@ -108,7 +102,7 @@ def _find_reason_to_skip(
     if number is not None:
         key_of = partial(check_key, trigger.repository)
         attempt_count = conversations.count_attempts(number, trigger.branch, key_of)
-        if attempt_count >= max_attempts:
+        if attempt_count >= MAX_CHECK_FIXES:
             return f"it was tried {attempt_count} times on #{number}, the most without a person"
     return None
 
@@ -179,45 +173,44 @@ def find_run_to_continue(
                 trigger_by_run[earlier.run] = request
                 yield earlier
 
-    threads = (
-        [relevant_runs(trigger)]
-        if as_new == trigger
-        else [relevant_runs(trigger), relevant_runs(as_new)]
-    )
-    merged = heapq.merge(*threads, key=worked_until, reverse=True)
+    requests = [trigger] if as_new == trigger else [trigger, as_new]
+    merged = heapq.merge(*map(relevant_runs, requests), key=worked_until, reverse=True)
     newest = find_unpublished_run(merged) if is_publish else next(merged, None)
     return (trigger_by_run[newest.run] if newest else trigger), newest
 
 
-def prepare_continuation(
-    trigger: Trigger, earlier: EarlierRun | None, settings: Settings, output: Output
-) -> tuple[Continuation | None, tuple[str, ...]]:
-    """Return how to continue an earlier run, and notices for the person. The log in the output
-    folder then begins with that run's log.
+def continue_earlier_run(
+    request: RunRequest, trigger: Trigger, earlier: EarlierRun | None, settings: Settings
+) -> RunRequest:
+    """Return the request as one that continues an earlier run. The log in the output folder then
+    begins with that run's log.
 
-    Without an earlier log, or with one that can't be used, the notice says that this is a new run.
-    Raises Refused if there is nothing to approve, deny or publish: those commands never start work.
+    trigger: the request as it applies to that run. Without an earlier log, or with one that can't
+    be used, a notice says that this is a new run. Raises Refused if there is nothing to approve,
+    deny or publish: those commands never start work.
     """
     if earlier is None and trigger.command in DECISION_COMMANDS:
         raise Refused("no action is waiting for approval here", NOTHING_WAITS)
     if earlier is None and trigger.command is Command.PUBLISH:
         raise Refused("there is no finished change to publish here", NOTHING_KEPT)
     if earlier is None:
-        return None, (render("run/no_log.md.j2", why="").strip(),)
+        return _start_over(request, trigger)
     try:
         source = settings.clone_url(trigger.repository)
-        return continue_from_log(trigger, earlier, source, output), ()
+        continuation = continue_from_log(trigger, earlier, source, request.output)
     except LogError as error:
         if trigger.command in DECISION_COMMANDS:
             raise Refused(f"the decision can't be followed: {error.what}", NOTHING_WAITS) from error
         if trigger.command is Command.PUBLISH:
             raise Refused(f"the change can't be published: {error.what}", NOTHING_KEPT) from error
-        return None, (render_unusable_log(error),)
+        return _start_over(request, trigger, error.what)
+    return replace(request, trigger=trigger, continuation=continuation)
 
 
-def render_unusable_log(error: LogError | WorkspaceError | ForgeError) -> str:
-    """Return the notice that the earlier log can't be used."""
-    return render("run/no_log.md.j2", why=error.what).strip()
+def _start_over(request: RunRequest, trigger: Trigger, why: str = "") -> RunRequest:
+    """Return the request for a new run, with a notice. why: the earlier log can't be used."""
+    notice = render("run/no_log.md.j2", why=why).strip()
+    return replace(request, trigger=as_new_request(trigger), notices=(notice,))
 
 
 def continue_from_archive(request: RunRequest, settings: Settings) -> RunRequest:
@@ -238,15 +231,8 @@ def continue_from_archive(request: RunRequest, settings: Settings) -> RunRequest
             if request.trigger.command is Command.PUBLISH:
                 raise
             logger.warning("%s", error.what)
-            return replace(
-                request,
-                trigger=as_new_request(request.trigger),
-                notices=(render_unusable_log(error),),
-            )
-        continuation, notices = prepare_continuation(trigger, earlier, settings, request.output)
-    if continuation is None:
-        trigger = as_new_request(trigger)
-    return replace(request, trigger=trigger, continuation=continuation, notices=notices)
+            return _start_over(request, request.trigger, error.what)
+        return continue_earlier_run(request, trigger, earlier, settings)
 
 
 def as_new_request(trigger: Trigger) -> Trigger:

@@ -13,10 +13,9 @@ from datetime import datetime
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.controller.confirmation import ApprovalNotifier
-from resolver.errors import Cause, LeaseLost, NotAllowed, ResolverError, RunStopped
+from resolver.errors import Cause, LeaseLost, ResolverError, RunStopped
 from resolver.github.comments.progress import ProgressReporter, RunProgress
-from resolver.github.comments.report import Report, RunFailure, failure_from_error
-from resolver.github.events.permission import authorize
+from resolver.github.comments.report import RunFailure, failure_from_error
 from resolver.github.github_forge import GitHubForge
 from resolver.models.approval import PendingApproval
 from resolver.models.run import Publication, TriggerKind
@@ -26,7 +25,6 @@ from resolver.runs.reporting import (
     can_be_published,
     outage_of,
     outcome_file_of,
-    publishing_route,
 )
 from resolver.runs.stages import RunRequest, RunResult, StageValues
 
@@ -96,38 +94,27 @@ _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The end of a run, before anybody is notified.
+    """The end of a run: before anybody is notified, and then with the final comment.
 
     is_silent: True if the refusal is not written to the conversation, because it was written there
-    today already.
+        today already.
+    comment_url: of the final comment; None if there is none.
+    comment_failed: True if the comment should have been written and could not be.
+    comment_cause: why it could not be.
     """
 
     failure: RunFailure | None = None
     exit_code: int = 0
     is_silent: bool = False
+    comment_url: str | None = None
+    comment_failed: bool = False
+    comment_cause: Cause | None = None
+    warnings: tuple[str, ...] = ()
 
     def with_failure(self, failure: RunFailure, exit_code: int) -> "Conclusion":
         """Return the conclusion with one more failure. The first failure is the one that is
         reported."""
         return replace(self, failure=self.failure or failure, exit_code=self.exit_code or exit_code)
-
-
-@dataclass(frozen=True)
-class FinalComment:
-    """The result of writing the final comment.
-
-    report: with the failure of the conclusion.
-    url: of the comment; None if there is none.
-    failed: True if the comment should have been written and could not be.
-    cause: why it could not be.
-    """
-
-    conclusion: Conclusion
-    report: Report
-    url: str | None = None
-    failed: bool = False
-    cause: Cause | None = None
-    warnings: tuple[str, ...] = ()
 
 
 def conclude(values: StageValues, conclusion: Conclusion, forge: GitHubForge | None) -> RunResult:
@@ -138,22 +125,19 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: GitHubForge | N
     continues the run, and this one neither comments nor records anything.
     """
     _require_lease(values)
-    comment = publish_final_comment(values, conclusion, forge)
+    conclusion = publish_final_comment(values, conclusion, forge)
     _require_lease(values)
-    report = comment.report.model_copy(
-        update={"warnings": (*comment.report.warnings, *comment.warnings)}
-    )
+    report = build_report(values, conclusion.failure, include_trace=True)
+    report = report.model_copy(update={"warnings": (*report.warnings, *conclusion.warnings)})
     publication = values.publication
-    if comment.url is not None:
-        publication = publication.model_copy(update={"comment_url": comment.url or None})
-    conclusion = _write_artifacts(values, publication, comment.conclusion)
-    failure, exit_code = conclusion.failure, conclusion.exit_code
-    outcome_file = outcome_file_of(values, publication, failure, exit_code)
+    if conclusion.comment_url is not None:
+        publication = publication.model_copy(update={"comment_url": conclusion.comment_url or None})
+    conclusion = _write_artifacts(values, publication, conclusion)
+    outcome_file = outcome_file_of(values, publication, conclusion.failure, conclusion.exit_code)
     try:
         values.request.output.write_outcome(outcome_file)
     except OSError as error:
-        write_failure = _report_unwritten(values, error)
-        failure, exit_code = failure or write_failure, exit_code or 1
+        conclusion = conclusion.with_failure(_report_unwritten(values, error), 1)
     recorded = record_cost(values, report)  # with the log, which needs the outcome's file
     values.request.output.close()
     return RunResult(
@@ -161,16 +145,14 @@ def conclude(values: StageValues, conclusion: Conclusion, forge: GitHubForge | N
         report=report,
         outcome_file=outcome_file,
         publication=publication,
-        exit_code=exit_code,
+        exit_code=conclusion.exit_code,
         outcome=values.outcome,
-        failure=failure,
+        failure=conclusion.failure,
         log=values.log,
-        publishable=publishing_route(values, failure) is not None,
-        comment_failed=comment.failed,
-        outage=outage_of(values, failure, comment.cause),
+        comment_failed=conclusion.comment_failed,
+        outage=outage_of(values, conclusion.failure, conclusion.comment_cause),
         archived=recorded.is_log_archived,
         quota_use=recorded.quota_use,
-        warnings=(*values.warnings, *comment.warnings),
     )
 
 
@@ -189,90 +171,59 @@ def _require_lease(values: StageValues) -> None:
 
 def publish_final_comment(
     values: StageValues, conclusion: Conclusion, forge: GitHubForge | None
-) -> FinalComment:
+) -> Conclusion:
     """Write the comment that says how the run ended. If it can't be written, that is a failure of
     the run."""
     try:
         try:
-            return _try_final_comment(values, conclusion, forge)
+            return _write_final_comment(values, conclusion, forge)
         except RunStopped as stopped:
             # `stop_on_signals` raises once, so that the process has time left for this comment.
             failure = values.redact(failure_from_error(stopped))
             conclusion = conclusion.with_failure(failure, stopped.exit_code)
-            return _try_final_comment(values, conclusion, forge)
+            return _write_final_comment(values, conclusion, forge)
     except (ResolverError, RunStopped) as error:
         logger.error("the result of run %s could not be posted: %s", values.request.run, error.what)
-        return _unwritten_comment(values, conclusion, error)
+        return _without_comment(values, conclusion, error)
 
 
-def _try_final_comment(
-    values: StageValues, conclusion: Conclusion, forge: GitHubForge | None
-) -> FinalComment:
-    report = build_report(values, conclusion.failure, include_trace=True)
-    return FinalComment(conclusion, report, _write_final_comment(values, conclusion, report, forge))
-
-
-def _unwritten_comment(
+def _without_comment(
     values: StageValues, conclusion: Conclusion, error: ResolverError | RunStopped
-) -> FinalComment:
-    """Return the result for a final comment that could not be written because of the error."""
+) -> Conclusion:
+    """Return the end of a run whose final comment could not be written because of the error."""
     failure = values.redact(failure_from_error(error))
-    warnings: tuple[str, ...] = (render("run/comment_not_posted.md.j2", what=error.what).strip(),)
     has_failed = failure.cause not in COMMENT_NOT_ACCEPTED
+    if has_failed:
+        conclusion = replace(conclusion, comment_failed=True, comment_cause=failure.cause)
     publication = values.publication
     if has_failed and publication.pull_request is None and publication.review is None:
-        conclusion, warnings = conclusion.with_failure(failure, error.exit_code), ()
-    elif has_failed:
+        return conclusion.with_failure(failure, error.exit_code)
+    if has_failed:
         # The published work remains, and the job's page is where its link is shown.
-        code = conclusion.exit_code or error.exit_code
-        conclusion = replace(conclusion, exit_code=code)
-    return FinalComment(
-        conclusion,
-        build_report(values, conclusion.failure, include_trace=True),
-        failed=has_failed,
-        cause=failure.cause if has_failed else None,
-        warnings=warnings,
-    )
+        conclusion = replace(conclusion, exit_code=conclusion.exit_code or error.exit_code)
+    warning = render("run/comment_not_posted.md.j2", what=error.what).strip()
+    return replace(conclusion, warnings=(warning,))
 
 
 def _write_final_comment(
-    values: StageValues, conclusion: Conclusion, report: Report, forge: GitHubForge | None
-) -> str | None:
-    """Write the final comment. Return its URL; None if no comment is to be written."""
+    values: StageValues, conclusion: Conclusion, forge: GitHubForge | None
+) -> Conclusion:
+    """Write the final comment, and return the conclusion with its URL if one is to be written."""
     progress, request = values.progress, values.current_request
     if progress is not None:
         progress.close()
     is_written = values.publication.comment_url is not None
     if forge is None or not request.publish or is_written:
-        return None
+        return conclusion
     if conclusion.is_silent and not forge.has_active_run(request.trigger):
-        return None
+        return conclusion
     has_no_comment = progress is None or progress.comment_id is None
     is_from_terminal = request.trigger.kind is TriggerKind.COMMAND_LINE
     if is_from_terminal and has_no_comment and conclusion.exit_code in {2, 5}:
-        return None  # the person at the terminal sees the error there
-    return forge.comment(report, values.current_settings.pace.final_comment)
-
-
-def abandon_run(
-    request: RunRequest, settings: Settings, forge: GitHubForge, error: ResolverError
-) -> RunResult:
-    """Return the result of a run that could not start because of its settings or its folder.
-
-    Only people who may start work see the error in the conversation: it may say how this machine is
-    configured. settings: as far as they can be read.
-    """
-    is_silent = False
-    try:
-        authorize(request.trigger, forge, settings.access_policy)
-        if request.publish:
-            forge.acknowledge(request.trigger)
-    except NotAllowed as refused:
-        logger.warning("%s", refused.what)
-        is_silent = True
-    values = StageValues(request, settings)
-    failure = values.redact(failure_from_error(error))
-    return conclude(values, Conclusion(failure, error.exit_code, is_silent), forge)
+        return conclusion  # the person at the terminal sees the error there
+    report = build_report(values, conclusion.failure, include_trace=True)
+    url = forge.comment(report, values.current_settings.pace.final_comment)
+    return replace(conclusion, comment_url=url)
 
 
 def conclusion_from_error(values: StageValues, error: Exception | RunStopped) -> Conclusion:

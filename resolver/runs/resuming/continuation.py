@@ -7,12 +7,12 @@ The entry points find the log, on this machine's disk or in the repository
 import json
 import shutil
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
 from resolver.errors import LogError, Refused
+from resolver.events.lifecycle import RunStarted
 from resolver.events.log import read_log
 from resolver.events.run_log import require_opening
 from resolver.events.state import State
@@ -64,10 +64,8 @@ def continue_from_log(
             f"the log of run {earlier.run} is about another server's {logged_trigger.repository}"
         )
     state = State.fold(events)
-    is_decision, is_publish = (
-        trigger.command in DECISION_COMMANDS,
-        trigger.command is Command.PUBLISH,
-    )
+    is_decision = trigger.command in DECISION_COMMANDS
+    is_publish = trigger.command is Command.PUBLISH
     if is_publish and not has_change(earlier):
         raise Refused("there is no finished change to publish here", NOTHING_KEPT)
     if is_decision and state.run_state is not RunState.AWAITING_CONFIRMATION:
@@ -99,26 +97,24 @@ def _decision(trigger: Trigger) -> ApprovalDecision:
     )
 
 
+def _state_of(earlier: EarlierRun) -> State:
+    """Return the state at the end of the run's log; an empty one if the log can't be read."""
+    try:
+        return State.fold(read_log(earlier.log))
+    except LogError:
+        return State()
+
+
 def is_waiting_for_person(earlier: EarlierRun) -> bool:
     """Return True if the run ended while an action was waiting for approval."""
-    try:
-        state = State.fold(read_log(earlier.log))
-    except LogError:
-        return False
-    return state.run_state is RunState.AWAITING_CONFIRMATION
+    return _state_of(earlier).run_state is RunState.AWAITING_CONFIRMATION
 
 
 def has_change(earlier: EarlierRun) -> bool:
     """Return True if the run finished with a change that is stored with its log and is not
     public."""
-    folder = earlier.log.parent
-    if not all((folder / name).is_file() for name in (CHANGE, BUNDLE)):
-        return False
-    try:
-        state = State.fold(read_log(earlier.log))
-    except LogError:
-        return False
-    return state.run_state is RunState.FINISHED
+    is_kept = all((earlier.log.parent / name).is_file() for name in (CHANGE, BUNDLE))
+    return is_kept and _state_of(earlier).run_state is RunState.FINISHED
 
 
 def find_unpublished_run(runs: Iterable[EarlierRun]) -> EarlierRun | None:
@@ -149,21 +145,17 @@ def worked_until(earlier: EarlierRun) -> datetime:
     It orders the runs of several conversations: their ids are in the order of the requests, which
     is not the one in which a server starts them.
     """
-    ended_at = datetime.min.replace(tzinfo=UTC)
-    with suppress(LogError):
-        for event in read_log(earlier.log):
-            ended_at = event.timestamp
-    return ended_at
+    events = _state_of(earlier).events
+    return events[-1].timestamp if events else datetime.min.replace(tzinfo=UTC)
 
 
 def is_change_run(earlier: EarlierRun) -> bool:
     """Return True if the run was to change something, so that it was neither a review nor an
     answer."""
-    try:
-        opening = require_opening(list(read_log(earlier.log)), earlier.log)
-    except LogError:
+    first = next(iter(_state_of(earlier).events), None)
+    if not isinstance(first, RunStarted):
         return False
-    return opening.task.trigger.command not in {Command.REVIEW, Command.QUESTION}
+    return first.task.trigger.command not in {Command.REVIEW, Command.QUESTION}
 
 
 def remaining_allowance(state: State, new_limits: RunLimits, requested: Extension) -> Extension:
