@@ -27,6 +27,7 @@ from resolver.runs.quotas.admission import (
     reserve_quota,
 )
 from resolver.runs.stages import AcceptedRun, RunRequest, StageValues
+from resolver.storage.ledger_ref import REF
 from resolver.storage.run_refs import RUNS
 from tests.github import reports
 from tests.github.events.ledgers import NOW
@@ -172,6 +173,7 @@ def test_a_dry_run_and_one_that_may_not_push_have_no_entry(
     assert "the quota ledger could not be updated" in caplog.text
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize(
     ("authors", "is_refused"),
     [
@@ -184,6 +186,7 @@ def test_a_dry_run_and_one_that_may_not_push_have_no_entry(
 def test_our_comments_since_a_person_wrote_count_in_a_chain_of_bots(
     recording: Recording, authors: tuple[str, ...], is_refused: bool
 ) -> None:
+    """Two bots answer each other: the chain is stopped until a person takes part."""
     github = recording.github
     github.add_user("ci[bot]", type="Bot")
     issue = github.create_issue(REPOSITORY, "It breaks", "x", author="mona")
@@ -220,17 +223,26 @@ def test_the_comment_of_today_shows_that_a_refusal_was_said(
     assert reached.value.is_silent is is_silent
 
 
+@pytest.mark.attack
 @pytest.mark.parametrize("is_bot", [True, False])
-def test_a_ledger_that_can_not_be_reached_stops_bots_and_no_person(
-    recording: Recording, is_bot: bool
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_a_ledger_that_can_not_be_read_stops_bots_and_no_person(
+    recording: Recording, is_bot: bool, is_damaged: bool
 ) -> None:
-    recording.github.repository(REPOSITORY).private = True
-    recording.github.add_user("eve")
+    """Somebody destroys the quota ledger: bots start nothing until a person does."""
+    token, repository = "", recording.github.repository(REPOSITORY)
+    if is_damaged:
+        repository.git.git("update-ref", REF, "refs/heads/main")
+    else:
+        repository.private = True
+        recording.github.add_user("eve")
+        token = recording.github.token_for("eve")
     actor = Actor(login="ci[bot]" if is_bot else "mona", is_bot=is_bot)
     trigger = reports.trigger(actor=actor, number=None)
     with pytest.raises(QuotaReached, match="can't be read") if is_bot else CALM:
-        accepted = recording.reserve(token=recording.github.token_for("eve"), trigger=trigger)
-        assert accepted.reservation is None
+        accepted = recording.reserve(token=token, trigger=trigger)
+        assert (accepted.reservation is not None) is is_damaged
+        assert len(recording.ledger.runs) == is_damaged
 
 
 def test_a_run_that_ended_has_its_cost_once_in_place_of_what_was_reserved(

@@ -82,22 +82,18 @@ def test_the_same_delivery_again_does_nothing_twice(scenario: Scenario) -> None:
     second = scenario.action(event)
     assert (first.exit_code, second.exit_code) == (0, 0), second.stdout + second.stderr
     assert len(scenario.endpoint.requests) == asked
-    assert (len(scenario.branches()), len(scenario.pulls()), len(scenario.bot_comments())) == (
-        1,
-        1,
-        1,
-    )
+    found = (scenario.branches(), scenario.pulls(), scenario.bot_comments())
+    assert [len(made) for made in found] == [1, 1, 1]
     assert second.outcome["repeated"] is True
     assert second.outcome["pull_request"]["number"] == first.outcome["pull_request"]["number"]
 
 
 @pytest.mark.attack
-@pytest.mark.parametrize("role", [None, "read", "triage"])
-def test_an_author_without_write_access_gets_no_run(scenario: Scenario, role: str | None) -> None:
+def test_an_author_without_write_access_gets_no_run(scenario: Scenario) -> None:
     """Somebody without write access asks for work on an issue: refused before anything is
     cloned."""
     scenario.github.add_user("eve")
-    scenario.github.grant("eve", REPOSITORY, role, association="MEMBER")
+    scenario.github.grant("eve", REPOSITORY, "triage", association="MEMBER")
     event = scenario.github.event_issue_comment(scenario.mention("eve"))
     done = scenario.action(event)
     assert done.exit_code == 5, done.stdout

@@ -3,7 +3,6 @@
 Whole runs, because the ledger is written before and after the work of each, and read by the next.
 """
 
-import subprocess
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,9 +37,6 @@ class GuardedScenario(Scenario):
     def ask(self, author: str = "mona", **environment: str) -> Ended:
         return self.action(self.github.event_issue_comment(self.mention(author)), **environment)
 
-    def answer_once(self, *more: Any) -> None:
-        self.endpoint.script(*more, finish("There is nothing to do.", completed=True))
-
 
 SCENARIO = GuardedScenario
 
@@ -69,50 +65,3 @@ def test_a_run_is_reserved_before_its_work_and_recorded_after_it(scenario: Guard
     text = scenario.repository.git.text("cat-file", "blob", f"{REF}:{FILE}")
     for words in ("add add", "Make", "fix this", "canary", "octo"):
         assert words not in text, "the ledger holds no words of anybody"
-
-
-@pytest.mark.attack
-def test_bots_that_answer_each_other_are_stopped_until_a_person_takes_part(
-    scenario: GuardedScenario,
-) -> None:
-    """Two bots answer each other: the chain is stopped until a person takes part."""
-    scenario.github.add_user("ci[bot]", type="Bot")
-    listened = {"RESOLVER_ALLOWED_USERS": "ci[bot]"}
-    for _ in range(2):
-        scenario.mention("ci[bot]")
-        scenario.mention("resolver-bot", "There is nothing to do.")
-        scenario.github.advance(2)
-    scenario.answer_once()
-    assert scenario.ask("ci[bot]", **listened).exit_code == 3
-    asked = len(scenario.endpoint.requests)
-    stopped = scenario.ask("ci[bot]", **listened)
-    assert stopped.exit_code == 5
-    assert len(scenario.endpoint.requests) == asked
-    assert "answered each other 3 times here" in scenario.bot_comments()[-1]
-    scenario.github.advance(2)
-    scenario.mention("zoe", "Please go on, both of you.")
-    scenario.answer_once()
-    assert scenario.ask("ci[bot]", **listened).exit_code == 3
-
-
-def spoiled(scenario: GuardedScenario) -> None:
-    """Somebody who may push puts something else in the ledger's place."""
-    git = scenario.repository.git
-    command = ["git", "-C", str(git.path), "update-ref", REF, git.tip("main")]
-    subprocess.run(command, check=True, capture_output=True)
-
-
-@pytest.mark.attack
-def test_a_damaged_ledger_stops_bots_until_a_person_starts_a_new_one(
-    scenario: GuardedScenario,
-) -> None:
-    """Somebody destroys the quota ledger: bots start nothing until a person does."""
-    scenario.github.add_user("ci[bot]", type="Bot")
-    spoiled(scenario)
-    done = scenario.ask("ci[bot]", RESOLVER_ALLOWED_USERS="ci[bot]")
-    assert done.exit_code == 5
-    assert "can't be read" in done.stdout
-    assert not scenario.endpoint.requests
-    scenario.answer_once()
-    assert scenario.ask().exit_code == 3
-    assert len(scenario.ledger().runs) == 1

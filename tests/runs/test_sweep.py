@@ -1,6 +1,6 @@
-"""`resolver sweep` on the test GitHub, where it starts no run: a dry run, a summary, wrong usage.
+"""`resolver sweep`: a dry run on the test GitHub, and the fate of each issue on a forge in memory.
 
-test_sweep_rows.py has which issues are started, and test_request_counts.py a whole sweep.
+test_request_counts.py has a whole sweep.
 """
 
 from collections.abc import Mapping
@@ -54,29 +54,21 @@ class SweepScenario(Scenario):
 SCENARIO = SweepScenario
 
 
-def test_a_dry_run_changes_nothing(scenario: SweepScenario) -> None:
+def test_a_dry_run_changes_nothing_and_says_what_would_be_done(scenario: SweepScenario) -> None:
+    """A whole run: the story of the command. Text from outside stays in its cell of the summary."""
     scenario.github.grant("tom", REPOSITORY, "triage")
-    first, refused = scenario.labeled("One"), scenario.labeled("Two", by="tom")
-    last = scenario.labeled("Three")
+    first = scenario.labeled("a | b ](x) @octo #1 <img src=x> \x1b[31m" + scenario.token)
+    refused = scenario.labeled("Two", by="tom")
     writes = len(scenario.github.writes())
-    output = scenario.line.folder / "swept"
-    options = ("--dry-run", "--max-issues", "1", "--output", str(output))
-    done = scenario.sweep(*options, LLM_MODEL="")
+    output, summary = scenario.line.folder / "swept", scenario.line.folder / "summary.md"
+    options = ("--dry-run", "--output", str(output))
+    done = scenario.sweep(*options, LLM_MODEL="", GITHUB_STEP_SUMMARY=str(summary))
     assert done.exit_code == 0, done.stderr
     assert f"#{first.number}  would start" in done.stdout
-    assert f"#{last.number}  not started" in done.stdout
+    assert f"#{refused.number}  skipped: tom has no write access" in done.stdout
     assert (len(scenario.github.writes()), scenario.endpoint.requests) == (writes, [])
     assert not output.exists()
-    done = scenario.sweep("--dry-run")
-    assert f"#{refused.number}  skipped: tom has no write access" in done.stdout
-
-
-def test_text_from_outside_stays_in_its_cell_of_the_summary(scenario: SweepScenario) -> None:
-    scenario.labeled("a | b ](x) @octo #1 <img src=x> \x1b[31m" + scenario.token)
-    summary = scenario.line.folder / "summary.md"
-    done = scenario.sweep("--dry-run", GITHUB_STEP_SUMMARY=str(summary))
-    assert done.exit_code == 0
-    [row] = [line for line in summary.read_text().splitlines() if line.startswith("| [")]
+    row, _ = [line for line in summary.read_text().splitlines() if line.startswith("| [")]
     assert row.count("|") == 5 and "<img" not in row and "`@octo`" in row
     assert scenario.token not in done.stdout + summary.read_text()
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.parts.model_endpoint import Answer, tool_call
 from tests.parts.runs import bash, finish
-from tests.scenarios.town import NAME, Town
+from tests.scenarios.town import Town
 
 FIX = bash("sed -i 's/a - b/a + b/' calc.py && python3 test_calc.py")
 FIXED = finish("Make add add\n\n`add` subtracted; it adds now.")
@@ -58,31 +58,3 @@ def test_from_an_issue_over_two_rounds_of_review_and_a_failing_check_to_the_merg
     )
     assert town.page(pull) == [("resolver-bot", pushed)] * 3
     assert town.endpoint.left == 0
-
-
-@pytest.mark.parametrize("editable", [pytest.param(True, marks=pytest.mark.nightly), False])
-def test_a_pull_request_from_a_fork(town: Town, editable: bool) -> None:
-    """A whole run, because what is refused at its end decides what its comment has to show."""
-    town.github.create_repository("zoe/calc", parent=NAME)
-    half = "def half(x):\n    return x // 2\n"
-    town.github.commit("zoe/calc", "half", {"half.py": half}, "Add half()", "zoe")
-    pull = town.github.create_pull(NAME, "zoe:half", "Add half()", "It halves.", author="zoe")
-    assert pull.pull is not None
-    pull.pull.maintainer_can_modify = editable
-    town.script(
-        bash("sed -i 's,// 2,/ 2,' half.py"),
-        finish("Divide instead of rounding\n\nhalf(3) is 1.5 now."),
-    )
-    town.says("zoe", pull, "@agent do it for me")
-    town.answered(pull)
-    town.says("mona", pull, "@agent please make it divide")
-    refusal, comment = town.answered(pull, 2)
-    assert refusal.startswith("Resolver can't start work on this: zoe has no write access")
-    if editable:
-        assert "/ 2" in town.content(pull, "half.py")
-        assert town.commits(pull) == ["Add half()", "Divide instead of rounding"]
-    else:
-        assert town.commits(pull) == ["Add half()"]
-        assert "+    return x / 2" in comment and "git am" in comment
-    assert not town.forge.branches(town.repository)
-    assert town.pulls() == [pull]

@@ -132,12 +132,6 @@ class Town:
         answers = (c for c in pull.review_comments if c.author.login == BOT)
         return [seen(c.body) for c in answers if c.in_reply_to in asked]
 
-    def content(self, pull: Issue, path: str) -> str:
-        """A file as the pull request's branch has it."""
-        assert pull.pull is not None
-        git = pull.pull.head_repository.git
-        return str(git.text("show", f"refs/heads/{pull.pull.head}:{path}"))
-
     def commits(self, pull: Issue) -> list[str]:
         """Subjects of the pull request's commits, oldest first."""
         assert pull.pull is not None
