@@ -10,7 +10,6 @@ from rich.text import Text
 
 from resolver.cli.resolve import describe_result, open_forge, resumed_request, run_request_from
 from resolver.config.settings import load_settings
-from resolver.config.temporary_directory import temporary_directory
 from resolver.errors import UsageError
 from resolver.events.log import read_log
 from resolver.events.run_log import DONE_STATES
@@ -32,7 +31,7 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
 
     This is for a run whose publishing failed, and for one with --no-publish whose change has been
     inspected. The settings are those of the run. The change is checked again, and nothing is
-    published twice. If publishing fails, FOLDER stays as it was.
+    published twice. If publishing fails, FOLDER keeps it.
     """
     output, request = resumed_request(folder)
     draft_option = {"draft": None if draft is None else "always" if draft else "never"}
@@ -52,12 +51,8 @@ def command(environment: Mapping[str, str], /, folder: Path, draft: bool | None)
         resume=True,
         progress=TerminalProgress(console),
     )
-    with temporary_directory() as copies:
-        output.copy_files(copies)
-        with stop_on_signals(), filtered_log(settings, run_request.host):
-            result = run_pipeline(run_request, open_forge(run_request, settings))
-        if result.exit_code not in (0, 3):
-            output.restore_files(copies)
+    with stop_on_signals(), filtered_log(settings, run_request.host):
+        result = run_pipeline(run_request, open_forge(run_request, settings))
     print_result(result, console)
     return result.exit_code
 

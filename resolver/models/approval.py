@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -111,17 +110,4 @@ class PendingApproval(LoggedModel):
     )
     number: str = Field(
         default="", description="Six digits by which a comment can refer to the action."
-    )
-
-
-class ApprovalDecision(LoggedModel):
-    """A person's decision about a waiting action, given in a comment."""
-
-    approved: bool = Field(description="True when the action may be executed.")
-    by: str = Field(default="", description="Login of the person who decided.")
-    at: datetime = Field(description="When the decision was made.")
-    reason: str = Field(default="", description="Why the action was denied, in the person's words.")
-    number: str | None = Field(
-        default=None,
-        description="Number of the action that the decision names, if it names one.",
     )

@@ -14,7 +14,6 @@ from typing import Any, Literal
 from pydantic import Field
 
 from resolver.errors import Cause
-from resolver.models.approval import ApprovalDecision
 from resolver.models.base import FrozenModel, LoggedModel
 from resolver.models.issue_context import FailedCheck, Picture, Reference
 from resolver.models.pull_request import (
@@ -493,9 +492,6 @@ class Continuation(FrozenModel):
     extension: Extension = Extension()
     publication: Publication = Field(
         default=Publication(), description="What the earlier run published, to which this run adds."
-    )
-    decision: ApprovalDecision | None = Field(
-        default=None, description="Decision about the action that the earlier run waited for."
     )
     publishes: bool = Field(
         default=False,

@@ -22,7 +22,6 @@ from resolver.agents.registry import (
 from resolver.agents.task_prompt import render_task
 from resolver.code_index.index import CodeIndex, index_action_handlers
 from resolver.config.settings import Settings
-from resolver.config.templates import render
 from resolver.controller.confirmation import ApprovalNotifier
 from resolver.controller.control import Control
 from resolver.controller.controller import AgentController, ControllerParts, Executor
@@ -33,7 +32,6 @@ from resolver.events.actions import Message, Recall, ReviewComment
 from resolver.events.base import Source
 from resolver.events.lifecycle import (
     ROOT_STAGE,
-    ModelReplied,
     RunStarted,
     SystemPrompt,
     roots_of,
@@ -43,7 +41,6 @@ from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog, reply_in
 from resolver.events.state import State
 from resolver.git.policy import MAX_PATCH_BYTES
-from resolver.git.tree import GITLINK
 from resolver.git.workspace import Workspace
 from resolver.memory.skills.library import answer_recall
 from resolver.memory.skills.recaller import SkillRecaller
@@ -100,13 +97,6 @@ class ExecutionRequest:
     def recording(self) -> Sequence[Event]:
         """Events of the log that is replayed; empty for a live model."""
         return recording_of(self.prepared.settings)
-
-    @property
-    def is_recording_over(self) -> bool:
-        """True if a replayed agent has given all of its recorded replies."""
-        recorded = sum(isinstance(event, ModelReplied) for event in self.recording)
-        given = sum(isinstance(event, ModelReplied) for event in self.log.state.events)
-        return 0 < recorded <= given
 
 
 @dataclass(frozen=True)
@@ -181,11 +171,7 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str) -> ExecutedRun:
         with open_mcp(settings, host.environment, recording, runtime, log, redact) as mcp:
             parts = _AgentParts(request, executor, runtime, mcp, index)
             outcome, patch, change = _work_once(parts)
-            # A replayed agent with no reply left is sent nothing: the comparison below says where
-            # its work, or the verification of it, differs from the recording.
-            while (
-                feedback := _find_feedback(request, outcome, patch, change)
-            ) and not request.is_recording_over:
+            while feedback := _find_feedback(request, outcome, patch):
                 log.stream.add(Message(content=feedback, source=Source.USER))
                 log.stream.add(AgentStateChanged(state=RunState.RUNNING))
                 corrected = _work_once(parts)
@@ -224,30 +210,13 @@ def _work_once(parts: _AgentParts) -> tuple[Outcome, Patch, ExportedChange]:
     return outcome, *exported
 
 
-def _find_feedback(
-    request: ExecutionRequest,
-    outcome: Outcome,
-    patch: Patch,
-    change: ExportedChange,
-) -> str | None:
+def _find_feedback(request: ExecutionRequest, outcome: Outcome, patch: Patch) -> str | None:
     """Return the message that sends the change back to the agent; None if the work is done."""
-    inner, log = _inner_repositories(patch, change), request.log
-    if outcome.state is not RunState.FINISHED or (patch.is_empty and not inner):
+    if outcome.state is not RunState.FINISHED or patch.is_empty:
         return None
-    if find_reached_limit(log.state, request.prepared.request.now()) is not None:
+    if find_reached_limit(request.log.state, request.prepared.request.now()) is not None:
         return None
-    if inner:
-        text = render("agent/inner_repository.md.j2", paths=inner, finished=True).strip()
-        if not any(isinstance(e, Message) and e.content == text for e in log.state.events):
-            return text
-    return None if patch.is_empty else request.feedback(patch)
-
-
-def _inner_repositories(patch: Patch, change: ExportedChange) -> tuple[str, ...]:
-    """Return the folders that are git repositories of their own, so that the change lacks their
-    files. Git adds one with a commit as a link, and one without a commit not at all."""
-    links = (f.path for f in patch.files if f.new_mode == GITLINK and f.status == "added")
-    return (*links, *(path.rstrip("/") for path in change.left_out if path.endswith("/")))
+    return request.feedback(patch)
 
 
 def _log_start(prepared: PreparedRun, kind: str, log: RunLog) -> RunStarted:

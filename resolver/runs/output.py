@@ -200,18 +200,6 @@ class Output:
         """Remove outcome.json, because the run is resumed."""
         (self.folder / OUTCOME).unlink(missing_ok=True)
 
-    def copy_files(self, copies: Path) -> None:
-        """Copy the files of the run to another folder, for `restore_files`."""
-        for name in self._existing_files():
-            shutil.copy2(self.folder / name, copies / name)
-
-    def restore_files(self, copies: Path) -> None:
-        """Put the files of the run back as they were at `copy_files`."""
-        for name in self._existing_files():
-            (self.folder / name).unlink()
-        for path in copies.iterdir():
-            shutil.copy2(path, self.folder / path.name)
-
     def _existing_files(self) -> list[str]:
         return [name for name in (EVENTS, *RESULT_FILES) if (self.folder / name).exists()]
 

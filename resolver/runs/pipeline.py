@@ -39,6 +39,7 @@ from resolver.models.run import (
     RunState,
 )
 from resolver.publishing import commit_builder, pull_request, review, update_branch
+from resolver.runs.conversation.commands import apply_approvals
 from resolver.runs.conversation.comments import (
     Conclusion,
     approval_notifier,
@@ -66,7 +67,7 @@ from resolver.runs.reporting import (
     is_review_run,
     max_extended_limits,
 )
-from resolver.runs.resuming.resume import apply_approvals, change_limits, continue_run
+from resolver.runs.resuming.resume import change_limits, continue_run
 from resolver.runs.spans import export_spans, with_trace
 from resolver.runs.stage_thread import StageThread
 from resolver.runs.stages import (
@@ -156,8 +157,8 @@ def _stages(
     yield (values := replace(values, run_task=run_task, log=run_task.log))
     _update_progress(values, read=True)
     with temporary_directory() as folder:
-        cloned = clone(run_task, settings, folder / "clone.git", accepted.snapshot)
-        prepared = configure(accepted, run_task, cloned, forge, folder)
+        task, workspace = clone(run_task, settings, folder / "clone.git", accepted.snapshot)
+        prepared = configure(accepted, run_task, task, workspace, forge, folder)
         yield (values := replace(values, prepared=prepared))
         _update_progress(values, base=prepared.workspace.base)
         if prepared.update != "agent":
@@ -251,7 +252,7 @@ def _execute(
         # Add to a resumed log what is new: limits, the person's message and approvals.
         change_limits(log, _limit_overrides(prepared, log))
         continue_run(log, request.run, request.continuation, max_extended_limits(prepared))
-        apply_approvals(log, request.run, request.continuation, request.control)
+        apply_approvals(log, request.run, request.trigger, request.continuation, request.control)
     execution = ExecutionRequest(
         prepared,
         log,

@@ -9,8 +9,7 @@ authorization.
 
 import logging
 import time
-from dataclasses import dataclass, replace
-from datetime import datetime
+from dataclasses import replace
 from pathlib import Path
 
 from resolver.agents.registry import is_answering_agent
@@ -157,20 +156,11 @@ def _with_whole_review(
     return replace(request, trigger=whole_trigger), whole_task
 
 
-@dataclass(frozen=True)
-class ClonedRepository:
-    """The host's clone, and the task completed with facts that only the clone shows."""
-
-    task: Task
-    workspace: Workspace
-    base_committed_at: datetime | None = None
-    warnings: tuple[str, ...] = ()
-
-
 def clone(
     run_task: RunTask, settings: Settings, folder: Path, snapshot: RepositorySnapshot | None = None
-) -> ClonedRepository:
-    """Make the host's own clone, at the commit that the work starts from.
+) -> tuple[Task, Workspace]:
+    """Make the host's own clone, at the commit that the work starts from. Return the task, with
+    what only the clone shows, and the clone.
 
     snapshot: the refs of the repository, if they were read.
     """
@@ -178,19 +168,12 @@ def clone(
     task = run_task.task
     workspace = _clone_workspace(run_task, settings, folder, snapshot)
     logger.info("cloned %s in %.1f s", task.source, time.monotonic() - started)
-    warnings = (render("run/dirty.md.j2").strip(),) if workspace.source_is_dirty else ()
     if workspace.pull is None:
         branch = task.base_branch if task.follows else workspace.branch
-        return ClonedRepository(
-            task=task.model_copy(update={"base_branch": branch}),
-            workspace=workspace,
-            base_committed_at=read_commit_date(workspace.git, workspace.base),
-            warnings=warnings,
-        )
+        return task.model_copy(update={"base_branch": branch}), workspace
     pull = readable_pull_request(workspace.pull)
     threads = (with_code(thread, pull, with_invisible_shown) for thread in task.asked)
-    task = task.model_copy(update={"pull": pull, "asked": tuple(threads)})
-    return ClonedRepository(task=task, workspace=workspace, warnings=warnings)
+    return task.model_copy(update={"pull": pull, "asked": tuple(threads)}), workspace
 
 
 def _clone_workspace(
@@ -239,7 +222,8 @@ def _known_refs(
 def configure(
     accepted: AcceptedRun,
     run_task: RunTask,
-    cloned: ClonedRepository,
+    task: Task,
+    workspace: Workspace,
     forge: GitHubForge | None,
     folder: Path,
 ) -> PreparedRun:
@@ -248,9 +232,10 @@ def configure(
 
     folder: for repositories that are cloned in addition to the target, such as shared skills.
     """
-    request, workspace = run_task.request, cloned.workspace
+    request = run_task.request
     settings = request.load_settings(repository_settings(workspace.read_trusted(REPOSITORY_FILE)))
-    if cloned.task.follows:
+    dirty = (render("run/dirty.md.j2").strip(),) if workspace.source_is_dirty else ()
+    if task.follows:
         workspace = replace(workspace, is_unmerged=True)
     agents = read_agents(workspace, settings)
     opening = run_task.log.opening if run_task.log else None
@@ -269,18 +254,26 @@ def configure(
     prepared = PreparedRun(
         request=request,
         settings=settings.model_copy(update={"agent": agent}),
-        task=cloned.task,
+        task=task,
         workspace=workspace,
-        base_committed_at=cloned.base_committed_at,
+        base_committed_at=None,
         conventions=Conventions(),
         agents=agents,
         library=library,
         max_cost=float("inf"),
-        warnings=(*cloned.warnings, *agents.problems, *library.problems),
+        warnings=(*dirty, *agents.problems, *library.problems),
     )
     if run_task.log is None and workspace.pull is None and forge is not None:
         prepared = _at_starting_branch(prepared, forge)
-    prepared = replace(prepared, conventions=read_conventions(prepared.workspace))
+    workspace = prepared.workspace
+    is_of_request = workspace.pull is not None or prepared.task.follows is not None
+    prepared = replace(
+        prepared,
+        conventions=read_conventions(workspace),
+        base_committed_at=None
+        if is_of_request
+        else read_commit_date(workspace.git, workspace.base),
+    )
     prepared = _within_budget(prepared, accepted, run_task.log)
     return prepared if is_answering_agent(agent, agents.agents) else _with_update_plan(prepared)
 
@@ -314,17 +307,14 @@ def _at_starting_branch(prepared: PreparedRun, forge: GitHubForge) -> PreparedRu
             prepared,
             workspace=workspace_at_pull_request(workspace, follows, credential),
             task=task.model_copy(update={**update, "left_out": left_out}),
-            base_committed_at=None,
         )
     branch = settings.base_branch
     if branch is None or branch == workspace.branch:
         return prepared
-    workspace_at_base = workspace_at_branch(workspace, branch, credential)
     return replace(
         prepared,
-        workspace=workspace_at_base,
+        workspace=workspace_at_branch(workspace, branch, credential),
         task=task.model_copy(update={"base_branch": branch}),
-        base_committed_at=read_commit_date(workspace_at_base.git, workspace_at_base.base),
     )
 
 

@@ -332,7 +332,7 @@ def _notice(result: Mapping[str, Any]) -> str:
     """Return what the agent is told about a result besides its output; "" for nothing."""
     notices = [result.get("notice", "")]
     if paths := result.get("repositories"):
-        text = render("agent/inner_repository.md.j2", paths=paths, finished=False)
+        text = render("agent/inner_repository.md.j2", paths=paths)
         notices.append(text.strip())
     return " ".join(filter(None, notices))
 

@@ -43,7 +43,7 @@ def prepared(folder: Path, files: dict[str, str], **settings: str) -> PreparedRu
     run_task = RunTask(request, task)
     cloned = clone(run_task, request.load_settings({}), folder / "clone.git")
     forge = MemoryForge(folder / "issue.md", "")
-    return configure(AcceptedRun(), run_task, cloned, forge, folder)
+    return configure(AcceptedRun(), run_task, *cloned, forge, folder)
 
 
 def test_what_is_wrong_in_the_repositorys_files_becomes_a_warning(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_resumed_run_has_the_agent_of_its_log_and_not_that_of_the_settings(
         run_task = RunTask(request, task, log=log)
         cloned = clone(run_task, request.load_settings({}), tmp_path / "clone.git")
         forge = MemoryForge(tmp_path / "issue.md", "")
-        made = configure(AcceptedRun(), run_task, cloned, forge, tmp_path)
+        made = configure(AcceptedRun(), run_task, *cloned, forge, tmp_path)
     assert made.settings.agent == "counter"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import load_settings
-from resolver.controller.control import Approve, Control, Deny, MessageToAgent, Request
+from resolver.controller.control import Approve, Control, Deny, Request
 from resolver.errors import LogError
 from resolver.events.actions import Message
 from resolver.events.base import Source
@@ -23,7 +23,6 @@ from resolver.events.log import Event, dump_line
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.events.state import State
-from resolver.models.approval import ApprovalDecision
 from resolver.models.run import (
     Command,
     Completion,
@@ -33,19 +32,20 @@ from resolver.models.run import (
     RunState,
     Trigger,
 )
-from resolver.runs.execute import ExecutionRequest, _restore_start
+from resolver.runs.conversation.commands import apply_approvals
+from resolver.runs.execute import _restore_start
 from resolver.runs.output import Output
 from resolver.runs.resuming.continuation import (
     continue_from_log,
     remaining_allowance,
 )
 from resolver.runs.resuming.resume import (
-    apply_approvals,
     change_limits,
     continue_run,
 )
 from resolver.storage.earlier_runs import EarlierRun
-from tests.runs.plain_values import prepared_run, run_log, run_request
+from tests.github import reports
+from tests.runs.plain_values import run_log
 from tests.trace import sample
 
 OPENING = sample.started()
@@ -92,22 +92,13 @@ def test_a_planted_log_is_refused(
     assert not (tmp_path / "output" / "events.jsonl").exists()
 
 
-@pytest.mark.parametrize(("command", "approved"), [(Command.APPROVE, True), (Command.DENY, False)])
-def test_a_decision_continues_the_log_of_a_run_that_waits_for_it(
-    tmp_path: Path, command: Command, approved: bool
+def test_a_decision_continues_the_log_of_a_run_that_waits_for_it_without_a_message(
+    tmp_path: Path,
 ) -> None:
     waiting = AgentStateChanged(state=RunState.AWAITING_CONFIRMATION)
     content = lines_of(*sample.numbered([OPENING, waiting]))
-    found = continued(tmp_path, content, command=command, instruction="123456 leave it alone")
+    found = continued(tmp_path, content, command=Command.DENY, instruction="123456 leave it alone")
     assert isinstance(found, Continuation) and found.message == ""
-    trigger = OPENING.task.trigger
-    assert found.decision == ApprovalDecision(
-        approved=approved,
-        by=trigger.actor.login,
-        at=trigger.at,
-        reason="leave it alone",
-        number="123456",
-    )
 
 
 @pytest.mark.parametrize(
@@ -164,9 +155,7 @@ def messages(log: RunLog) -> list[str]:
     return [e.content for e in events if isinstance(e, Message) and e.source is Source.USER]
 
 
-@pytest.mark.parametrize(
-    "state", [RunState.REJECTED, RunState.ERROR, RunState.LIMIT, RunState.FINISHED]
-)
+@pytest.mark.parametrize("state", [RunState.ERROR, RunState.FINISHED])
 def test_an_ended_run_gets_the_persons_text_once_and_runs_again(
     log: RunLog, state: RunState
 ) -> None:
@@ -201,48 +190,36 @@ def test_a_run_resumed_by_nobody_runs_again_unless_it_was_done(
     assert (log.state.run_state, messages(log)) == (then, [])
 
 
-def decided(approved: bool, reason: str = "") -> Continuation:
-    decision = ApprovalDecision(
-        approved=approved, by="mona", at=sample.START, reason=reason, number="123456"
-    )
-    return Continuation(run="run-1", by="mona", decision=decision)
-
-
-APPROVAL = Approve(by="mona", at=sample.START, number="123456")
+BY_MONA = Continuation(run="run-1", by="mona")
+APPROVE = reports.trigger(command=Command.APPROVE, instruction="123456")
+CONTINUE = reports.trigger(command=Command.CONTINUE)
+MESSAGE = BY_MONA.model_copy(update={"message": " use tabs "})
 
 
 @pytest.mark.parametrize(
-    ("continuation", "expected"),
+    ("trigger", "continuation", "expected"),
     [
-        (decided(True), [APPROVAL]),
-        (decided(True, "thanks"), [APPROVAL, MessageToAgent("thanks", "mona")]),
-        (
-            decided(False, "leave it"),
-            [Deny(by="mona", at=sample.START, reason="leave it", number="123456")],
-        ),
-        (
-            Continuation(run="run-1", by="mona", message=" use tabs "),
-            [Deny(by="mona", reason="use tabs")],
-        ),
-        (Continuation(run="run-1", by="mona"), []),
-        (None, []),
+        (APPROVE, BY_MONA, [Approve(by="alice", at=APPROVE.at, number="123456")]),
+        (CONTINUE, MESSAGE, [Deny(by="mona", reason="use tabs")]),
+        (CONTINUE, BY_MONA, []),
+        (CONTINUE, None, []),
     ],
 )
 def test_a_later_decision_is_given_to_the_run_that_waits_for_it(
-    log: RunLog, continuation: Continuation | None, expected: list[Request]
+    log: RunLog, trigger: Trigger, continuation: Continuation | None, expected: list[Request]
 ) -> None:
-    control = Control()
-    apply_approvals(ended_in(log, RunState.AWAITING_CONFIRMATION), RUN, continuation, control)
+    control, waiting = Control(), ended_in(log, RunState.AWAITING_CONFIRMATION)
+    apply_approvals(waiting, RUN, trigger, continuation, control)
     assert list(iter(control.take, None)) == expected
 
 
 def test_a_decision_is_given_once_and_only_to_a_run_that_waits(log: RunLog) -> None:
     """A process that was killed after the answer was logged is followed by another one."""
     control = Control()
-    apply_approvals(log, RUN, decided(True), control)
+    apply_approvals(log, RUN, APPROVE, BY_MONA, control)
     ended_in(log, RunState.AWAITING_CONFIRMATION)
     log.stream.add(ConfirmationAnswered(action=1, approved=True, by="mona"))
-    apply_approvals(log, RUN, decided(True), control)
+    apply_approvals(log, RUN, APPROVE, BY_MONA, control)
     assert control.is_empty
 
 
@@ -277,19 +254,3 @@ def test_a_resumed_log_keeps_agent_and_dialect_and_skips_the_replies_that_it_has
     settings, remaining = restored(STARTED, prompt, replied(2, "first"))
     assert (settings.agent, settings.model_options.dialect) == ("counter", "tags")
     assert remaining == ["0 run_started", "2 service_replied", "3 model_replied"]
-
-
-def test_a_replay_asks_for_no_correction_once_all_recorded_replies_are_given(
-    tmp_path: Path,
-) -> None:
-    """It would end in an error; the comparison with the recording says what differs."""
-    file = tmp_path / "recorded.jsonl"
-    file.write_bytes(SOUND)
-    settings = load_settings({}, {"LLM_MODEL": f"replay:{file}"})
-    prepared = prepared_run(run_request(tmp_path), settings=settings)
-    with run_log(tmp_path / "events.jsonl") as opened:
-        opened.stream.add(OPENING)
-        request = ExecutionRequest(prepared, opened, tmp_path)
-        assert not request.is_recording_over
-        opened.stream.add(sample.reply("Look at it."))
-        assert request.is_recording_over

@@ -15,13 +15,17 @@ from typing import TYPE_CHECKING
 from resolver.config.settings import Settings
 from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
+from resolver.controller.control import Control, Deny
 from resolver.errors import ForgeError, LogError, Refused, RunStopped, WorkspaceError
+from resolver.events.lifecycle import ConfirmationAnswered, DelegateEvent
+from resolver.events.log import Event, parse_logged_event
+from resolver.events.run_log import RunLog
 from resolver.git.push import issue_branch_prefix
 from resolver.github.events.checks import check_key
 from resolver.github.events.permission import IgnoredEvent
-from resolver.models.run import Command, Trigger, TriggerKind
+from resolver.models.run import Command, Continuation, RunState, Trigger, TriggerKind
 from resolver.runs.common import github_forge
-from resolver.runs.conversation.watch import CommentWatch
+from resolver.runs.conversation.watch import CommentWatch, control_requests
 from resolver.runs.resuming.continuation import (
     DECISION_COMMANDS,
     NOTHING_KEPT,
@@ -242,6 +246,28 @@ def as_new_request(trigger: Trigger) -> Trigger:
     the pull request came from.
     """
     return trigger.model_copy(update={"issue": None}) if trigger.is_pull_request else trigger
+
+
+def apply_approvals(
+    log: RunLog, run: str, trigger: Trigger, continuation: Continuation | None, control: Control
+) -> None:
+    """Send the run a person's decision about the action that waits for approval, unless the log has
+    the answer already. A message without a decision denies the action."""
+    if continuation is None or log.state.run_state is not RunState.AWAITING_CONFIRMATION:
+        return
+    if any(_is_answer(event) for event in log.state.events[log.start_index(run) :]):
+        return
+    if trigger.command in DECISION_COMMANDS:
+        for request in control_requests(trigger):
+            control.send(request)
+    elif text := continuation.message.strip():
+        control.send(Deny(by=continuation.by, reason=text))
+
+
+def _is_answer(event: Event) -> bool:
+    while isinstance(event, DelegateEvent):
+        event = parse_logged_event(event.event)
+    return isinstance(event, ConfirmationAnswered)
 
 
 def comment_watch_for(request: RunRequest, settings: Settings) -> CommentWatch:

@@ -16,7 +16,6 @@ from resolver.events.lifecycle import RunStarted
 from resolver.events.log import read_log
 from resolver.events.run_log import require_opening
 from resolver.events.state import State
-from resolver.models.approval import ApprovalDecision, split_decision_number
 from resolver.models.run import (
     Command,
     Continuation,
@@ -77,23 +76,11 @@ def continue_from_log(
         run=earlier.run,
         message="" if is_decision or is_publish else trigger.instruction,
         by=trigger.actor.login,
-        decision=_decision(trigger) if is_decision else None,
         extension=Extension()
         if is_publish
         else remaining_allowance(state, opening.limits, trigger.extension),
         publishes=is_publish,
         publication=read_earlier_publication(earlier.outcome),
-    )
-
-
-def _decision(trigger: Trigger) -> ApprovalDecision:
-    number, reason = split_decision_number(trigger.instruction)
-    return ApprovalDecision(
-        approved=trigger.command is Command.APPROVE,
-        by=trigger.actor.login,
-        at=trigger.at,
-        reason=reason,
-        number=number,
     )
 
 

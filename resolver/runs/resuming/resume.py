@@ -9,17 +9,13 @@ from collections.abc import Mapping
 
 from resolver import __version__
 from resolver.config.templates import render
-from resolver.controller.control import Approve, Control, Deny, MessageToAgent
 from resolver.controller.limits import extension_events
 from resolver.events.actions import Message
 from resolver.events.base import Source
 from resolver.events.lifecycle import (
-    ConfirmationAnswered,
-    DelegateEvent,
     LimitsExtended,
     Resumed,
 )
-from resolver.events.log import Event, parse_logged_event
 from resolver.events.observations import AgentStateChanged
 from resolver.events.run_log import RunLog
 from resolver.models.run import FINAL_STATES, Continuation, RunLimits, RunState
@@ -65,13 +61,11 @@ def continue_run(
     has_ended = state.run_state in FINAL_STATES
     if continuation is not None and continuation.publishes:
         return
-    if continuation is None:
+    events_of_run = state.events[log.start_index(run) :]
+    has_continued = any(isinstance(e, AgentStateChanged) for e in events_of_run)
+    if continuation is None or has_continued:
         if has_ended and not log.is_done:
             log.stream.add(AgentStateChanged(state=RunState.RUNNING))
-        return
-    events_of_run = state.events[log.start_index(run) :]
-    if any(isinstance(e, AgentStateChanged) for e in events_of_run):
-        continue_run(log, run, None, max_limits)
         return
     if not any(isinstance(e, LimitsExtended) for e in events_of_run):
         extensions = extension_events(
@@ -87,34 +81,6 @@ def continue_run(
         log.stream.add(Message(content=content, source=Source.USER))
     if has_ended:
         log.stream.add(AgentStateChanged(state=RunState.RUNNING))
-
-
-def apply_approvals(
-    log: RunLog, run: str, continuation: Continuation | None, control: Control
-) -> None:
-    """Send the run a person's decision about the action that waits for approval, unless the log has
-    the answer already. A message without a decision denies the action."""
-    if continuation is None or log.state.run_state is not RunState.AWAITING_CONFIRMATION:
-        return
-    if any(_is_answer(event) for event in log.state.events[log.start_index(run) :]):
-        return
-    decision, text = continuation.decision, continuation.message.strip()
-    if decision is not None and decision.approved:
-        control.send(Approve(by=decision.by, at=decision.at, number=decision.number))
-        if decision.reason:
-            control.send(MessageToAgent(decision.reason, decision.by))
-    elif decision is not None:
-        control.send(
-            Deny(by=decision.by, at=decision.at, reason=decision.reason, number=decision.number)
-        )
-    elif text:
-        control.send(Deny(by=continuation.by, reason=text))
-
-
-def _is_answer(event: Event) -> bool:
-    while isinstance(event, DelegateEvent):
-        event = parse_logged_event(event.event)
-    return isinstance(event, ConfirmationAnswered)
 
 
 def instruction_of(continuation: Continuation, stop: str | None = None) -> str:

@@ -312,7 +312,9 @@ def open_mcp(
     if not endpoints and not logged_tools:
         yield McpSession((), {}, lambda: None, warnings)
         return
-    with mcp_servers.McpServers(endpoints, clean, _ResultStore(runtime), warn) as servers:
+    with mcp_servers.McpServers(
+        endpoints, clean, partial(_store_result, runtime, count(1)), warn
+    ) as servers:
         tools = servers.tools if logged_tools is None else logged_tools
         yield McpSession(tools, {McpCall: servers.call}, servers.interrupt, warnings)
 
@@ -336,20 +338,14 @@ def _host_endpoint(chosen: ChosenServer[McpServer], environment: Mapping[str, st
     return Endpoint(chosen.name, transport, chosen.allows, server.timeout)
 
 
-class _ResultStore:
-    """Stores long results as files in the sandbox and returns their paths."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._numbers = count(1)
-
-    def __call__(self, text: str) -> str | None:
-        name = f"mcp-{next(self._numbers):04d}.txt"
-        try:
-            self._runtime.put_file(name, text.encode(errors="replace"))
-        except SandboxError:
-            return None
-        return f"{self._runtime.scratch}/{name}"
+def _store_result(runtime: Runtime, numbers: Iterator[int], text: str) -> str | None:
+    """Store a long result as a file in the sandbox and return its path; None if it can't be."""
+    name = f"mcp-{next(numbers):04d}.txt"
+    try:
+        runtime.put_file(name, text.encode(errors="replace"))
+    except SandboxError:
+        return None
+    return f"{runtime.scratch}/{name}"
 
 
 class _RecordedCalls:
