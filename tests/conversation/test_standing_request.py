@@ -197,6 +197,13 @@ def test_the_state_of_a_request_is_read(github: GitHubServer, issue: Issue, aske
     assert not reader.request_status(asked.model_copy(update={"number": 99})).exists
 
 
+def test_an_empty_repository_is_called_one(github: GitHubServer, asked: Trigger) -> None:
+    github.repository(asked.repository).git.git("update-ref", "-d", "refs/heads/main")
+    with pytest.raises(ForgeError, match="is empty") as raised:
+        forge_for(github).read(asked)
+    assert raised.value.next_step.startswith("push a first commit")
+
+
 def test_a_repository_that_can_not_be_seen_is_not_taken_for_a_deleted_issue(
     github: GitHubServer, asked: Trigger
 ) -> None:

@@ -13,7 +13,7 @@ import pytest
 from resolver.config.settings import load_settings
 from resolver.errors import SandboxError, UsageError
 from resolver.runs.common import open_host
-from resolver.runs.wiring.sandbox import engine_environment, runtime_kind
+from resolver.runs.wiring.sandbox import engine_environment, open_runtime, runtime_kind
 from resolver.runtime.engine import connect_engine
 from tests.parts.engine import wait_until_removed
 from tests.parts.forwarding import forwarding
@@ -102,6 +102,17 @@ def test_a_cut_connection_to_the_engine_is_one_error_and_the_run_continues_later
 def test_without_an_address_there_is_no_remote_runtime() -> None:
     with pytest.raises(UsageError, match="Docker engine on another machine"):
         runtime_kind(load_settings({}, {"RESOLVER_RUNTIME": "remote"}), open_host({}))
+
+
+@pytest.mark.attack
+@pytest.mark.parametrize("runtime", ["docker", "remote"])
+def test_a_missing_engine_never_means_less_isolation(runtime: str) -> None:
+    """The runner has no Docker engine: the job fails instead of working with less isolation."""
+    environment = {"RESOLVER_RUNTIME": runtime, "DOCKER_HOST": "tcp://127.0.0.1:1"}
+    settings, host = load_settings({}, environment), open_host(environment)
+    assert runtime_kind(settings, host) == "docker"
+    with pytest.raises(SandboxError, match=r"no Docker engine answers at tcp://127\.0\.0\.1:1"):
+        open_runtime(settings, "docker", "run-1", host, "python:3.12")
 
 
 def test_an_engine_behind_ssh_is_refused_with_the_way_to_reach_it() -> None:

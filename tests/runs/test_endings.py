@@ -57,12 +57,3 @@ def test_a_refused_model_key_is_reported_without_the_key(scenario: Scenario) -> 
     texts = (done.stdout, done.stderr, str(scenario.outputs()), scenario.summary(), comment)
     data = "\n".join(texts).encode() + files_below(done.output.parent)
     assert leaks(data, (MODEL_KEY, scenario.token)) == []
-
-
-@pytest.mark.attack
-def test_a_missing_engine_never_means_less_isolation(scenario: Scenario) -> None:
-    """The runner has no Docker engine: the job fails instead of working with less isolation."""
-    done, body = asked(scenario, RESOLVER_RUNTIME="docker", DOCKER_HOST="tcp://127.0.0.1:1")
-    assert done.exit_code == 1, done.stderr
-    assert not scenario.endpoint.requests
-    assert "no Docker engine answers at tcp://127.0.0.1:1" in body

@@ -63,14 +63,6 @@ def test_a_mention_is_seen_at_once_and_answered(scenario: Scenario) -> None:
     assert not any(words in message for words in loud), message
 
 
-def test_an_empty_repository_is_called_one(scenario: Scenario) -> None:
-    scenario.repository.git.git("update-ref", "-d", "refs/heads/main")
-    done = scenario.action(scenario.github.event_issue_comment(scenario.mention()))
-    assert done.exit_code == 1 and not scenario.work_done()
-    [comment] = scenario.bot_comments()
-    assert "octo/calc is empty.\n\n**What next:** Push a first commit" in comment
-
-
 @pytest.mark.nightly
 @pytest.mark.attack
 def test_the_same_delivery_again_does_nothing_twice(scenario: Scenario) -> None:

@@ -115,13 +115,7 @@ def read(path: object) -> object:
     return read_event({"GITHUB_EVENT_NAME": "issues", "GITHUB_EVENT_PATH": str(path)})
 
 
-def test_characters_that_can_not_be_stored_are_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "event.json"
-    path.write_text(r'{"action": "\ud800", "title": "a\u0000"}')
-    assert read(path) == ("issues", {"action": "\ufffd", "title": "a\ufffd"})
-
-
-@pytest.mark.parametrize("text", ["", "{", "[1]", "7", '{"a":' * 100_000])
+@pytest.mark.parametrize("text", ["{", "[1]", '{"a":' * 100_000])
 def test_a_file_that_is_no_event_is_refused_with_its_path(tmp_path: Path, text: str) -> None:
     path = tmp_path / "event.json"
     path.write_text(text)

@@ -58,13 +58,14 @@ from tests.trace import sample
 
 
 @pytest.fixture
-def values_with_change(values: StageValues, tmp_path: Path) -> StageValues:
-    """The values of a run whose output folder holds its change."""
+def finished(values: StageValues, log: RunLog, tmp_path: Path) -> StageValues:
+    """The values of a run that has finished, and whose output folder holds its change."""
     bundle = tmp_path / "new.bundle"
     bundle.write_bytes(b"x")
     change = ExportedChange(commit="c" * 40, tree="b" * 40, bundle=bundle)
     values.request.output.keep_change(change)
-    return values
+    log.stream.add(AgentStateChanged(state=RunState.FINISHED))
+    return replace(values, log=log)
 
 
 def test_a_report_has_the_warnings_of_all_stages_and_of_the_pull_request(
@@ -132,36 +133,28 @@ def test_an_outage_is_found_in_the_failure_the_outcome_and_the_comment(
 
 
 def test_a_kept_change_can_be_published_unless_the_policy_would_refuse_it_with_any_settings(
-    values_with_change: StageValues,
+    finished: StageValues,
 ) -> None:
-    with run_log(values_with_change.request.output.log) as log:
-        log.stream.add(sample.started())
-        values = replace(values_with_change, log=log)
-        refusal = RunFailure(kind="policy", what="a protected file", settings_decide=True)
-        assert publishing_route(values, refusal) is None, "the agent has not finished"
-        log.stream.add(AgentStateChanged(state=RunState.FINISHED))
+    refusal = RunFailure(kind="policy", what="a protected file", settings_decide=True)
     lasting = refusal.model_copy(update={"settings_decide": False})
-    assert publishing_route(values, refusal) == "folder"
-    assert publishing_route(values, lasting) is None
-    kept = replace(values, request=replace(values.request, can_be_continued=True))
+    assert publishing_route(finished, refusal) == "folder"
+    assert publishing_route(finished, lasting) is None
+    assert publishing_route(replace(finished, log=None), refusal) is None, "it has not finished"
+    kept = replace(finished, request=replace(finished.request, can_be_continued=True))
     assert publishing_route(kept, refusal) == "comment"
     taken_back = RunFailure(kind="stopped", what="the comment was deleted", withdrawn=True)
     assert publishing_route(kept, taken_back) is None
 
 
 def test_a_change_is_public_once_it_has_its_branch_and_its_pull_request(
-    values_with_change: StageValues,
+    finished: StageValues,
 ) -> None:
-    with run_log(values_with_change.request.output.log) as log:
-        log.stream.add(sample.started())
-        log.stream.add(AgentStateChanged(state=RunState.FINISHED))
-        values = replace(values_with_change, log=log)
     failure = RunFailure(kind="error", what="GitHub is down", cause="forge_down")
-    only_branch = replace(values, published=PublishedRun(Publication(branch="agent/12")))
-    assert can_be_published(values, None) and can_be_published(values, failure)
+    only_branch = replace(finished, published=PublishedRun(Publication(branch="agent/12")))
+    assert can_be_published(finished, None) and can_be_published(finished, failure)
     assert can_be_published(only_branch, failure), "its pull request is missing"
     assert not can_be_published(only_branch, None)
-    assert not can_be_published(published_values(values), failure)
+    assert not can_be_published(published_values(finished), failure)
 
 
 def test_an_answer_that_came_with_a_change_is_published_with_it(values: StageValues) -> None:
@@ -263,11 +256,9 @@ def test_an_answer_and_a_review_need_no_change(
 @pytest.mark.parametrize(
     ("how", "update", "expected"),
     [
-        ("new", "agent", 0),
         ("unchanged", "agent", 3),
         ("patch", "agent", 1),  # a patch alone is a failure
         ("new", "up_to_date", 0),
-        ("new", "clean_merge", 0),
     ],
 )
 def test_the_publication_decides_unless_no_agent_was_needed(

@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from resolver.events.lifecycle import CheckExecuted, ModelReplied, Resumed
+from resolver.events.lifecycle import CheckExecuted, ModelReplied
 from resolver.events.stores import JsonlStore
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.killer import Killer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_calls
-from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
+from tests.parts.runs import CommandLine, bash, finish
 
 REPOSITORY = "octo/calc"
 TEST = """\
@@ -70,62 +70,6 @@ def read(output: Path) -> tuple[list[Any], dict[str, Any]]:
     events = list(store)
     store.close()
     return events, json.loads((output / "outcome.json").read_text())
-
-
-def sweep(
-    killer: Killer,
-    endpoint: ModelEndpoint,
-    checkout: Path,
-    folder: Path,
-    *,
-    step: int,
-) -> None:
-    """Kill a run right after each `step` of its events, and some resumes before a later one."""
-    issue = folder / "issue.md"
-    issue.write_text("# Fix it")
-    whole = folder / "whole"
-    assert killer.run("resolve", checkout, "--issue", issue, "--output", whole) == 0, killer.printed
-    events, expected = read(whole)
-    replies = sum(isinstance(e, ModelReplied) for e in events)
-    assert git(checkout, "show", f"{expected['branch']}:count.txt").split("\n") == [
-        "one", "two twice", "three twice",
-    ]  # fmt: skip
-    for number in range(0, len(events), step):
-        git(checkout, "branch", "-D", expected["branch"])
-        asked = len(endpoint.requests)
-        output = folder / f"killed-{number}"
-        start = ("resolve", checkout, "--issue", issue, "--output", output)
-        assert killer.run(*start, event=number) == KILLED, killer.printed
-        if number % 2 == 0:
-            later = number + 4 + number % 2
-            ended = killer.run("resolve", "--resume", output, event=later, before=True)
-            assert ended in (KILLED, 0), killer.printed
-        assert killer.run("resolve", "--resume", output) == 0, killer.printed
-        log, outcome = read(output)
-        assert outcome["tree"] == expected["tree"], number
-        assert (
-            outcome["branch"]
-            == expected["branch"]
-            == git(checkout, "branch", "--list", "agent/*", "--format=%(refname:short)")
-        ), number
-        assert outcome["divergences"] == [], number
-        assert sum(isinstance(e, ModelReplied) for e in log) == replies, number
-        assert len(endpoint.requests) - asked <= replies + 2, number
-        assert sum(isinstance(e, Resumed) for e in log) in (1, 2), number
-        assert [e.id for e in log] == list(range(len(log))), number
-
-
-@pytest.mark.parametrize(
-    "step",
-    [pytest.param(5, marks=pytest.mark.nightly), pytest.param(1, marks=pytest.mark.deep)],
-)
-def test_a_run_killed_after_each_event_and_in_its_resume_comes_to_the_same(
-    killer: Killer, model_endpoint: ModelEndpoint, tmp_path: Path, step: int
-) -> None:
-    """Whole runs, because each is killed at another event; test_recovery.py of the controller has
-    each event, without processes."""
-    checkout = make_checkout(tmp_path / "calc", FILES)
-    sweep(killer, model_endpoint, checkout, tmp_path, step=step)
 
 
 class OnGitHub:

@@ -73,14 +73,6 @@ def test_each_service_asks_its_own_model_and_the_log_says_who_asked(
     assert texts == ["I am main", "I am small"]
     assert len(scenario.events_of(ModelReplied)) == 1
     assert [event.service for event in scenario.events_of(ServiceReplied)] == ["condenser"]
-    assert scenario.state.iterations == 1
-    assert {name: usage.calls for name, usage in scenario.state.services.items()} == {
-        "agent": 1, "condenser": 1,
-    }  # fmt: skip
-    assert {name: usage.calls for name, usage in scenario.state.metrics.items()} == {
-        "main": 1,
-        "small": 1,
-    }
 
 
 ELSEWHERE = "base_url: 'http://127.0.0.1:9/v1'"
@@ -93,7 +85,6 @@ ELSEWHERE = "base_url: 'http://127.0.0.1:9/v1'"
         # A service at another address or of another provider is sent no key but its own.
         (f"{{condenser: {{{ELSEWHERE}}}}}", None, "RESOLVER_SERVICES (condenser)"),
         (f"{{condenser: {{{ELSEWHERE}, api_key: {OTHER_KEY}}}}}", OTHER_KEY, "RESOLVER_SERVICES"),
-        ("{condenser: anthropic/x}", None, "ANTHROPIC_API_KEY"),
         ("{condenser: bedrock/x}", None, "AWS_ACCESS_KEY_ID"),
     ],
 )
@@ -112,7 +103,6 @@ def test_a_service_has_the_runs_key_only_for_the_runs_own_provider(
     [
         ("{agent: openai/large, mine: openai/small}", "mine", "", "openai/small"),
         ("{agent: openai/large, mine: openai/small}", "other", "", "openai/large"),
-        ("", "mine", "openai/asked", "openai/asked"),
         ("{mine: openai/set}", "mine", "openai/asked", "openai/set"),
         ("{mine: {temperature: 0}}", "mine", "openai/asked", "openai/asked"),
     ],

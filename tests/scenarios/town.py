@@ -85,16 +85,6 @@ class Town:
         self.github.end_check(NAME, tip, name, log=log)
         self.tell("workflow_run", self.events.workflow_failed(pull.pull.head, BOT, name))
 
-    def merges(self, who: str, pull: Issue) -> None:
-        """Merge the pull request, by its page's button."""
-        assert pull.pull is not None
-        self.github.advance(2)
-        self.repository.git.git(
-            "update-ref", f"refs/heads/{pull.pull.base}", f"refs/heads/{pull.pull.head}"
-        )
-        pull.state, pull.pull.merged_at = "closed", self.github.world.now()
-        self.tell("pull_request", self.events.subject(pull, "closed", who))
-
     def tell(self, event: str, payload: dict[str, Any]) -> None:
         """Deliver an event to the server."""
         status, said = self.server.deliver(payload, event)
@@ -102,29 +92,19 @@ class Town:
 
     # What is there to see
 
-    def pulls(self) -> list[Issue]:
-        """The pull requests, oldest first."""
-        return self.forge.pulls(self.repository)
+    def pull(self) -> Issue:
+        """The pull request, as soon as it is there."""
+        [found] = until(lambda: self.forge.pulls(self.repository), 60)
+        return found  # type: ignore[no-any-return]
 
-    def pull(self, number: int = 1, seconds: float = 60) -> Issue:
-        """The pull request of that count, as soon as it is there."""
-        found: list[Issue] = until(lambda: len(self.pulls()) >= number and self.pulls(), seconds)
-        return found[number - 1]
-
-    def answered(self, thread: Issue, times: int = 1, seconds: float = 60) -> list[str]:
-        """Our comments on the thread, once there are so many whose work has ended."""
-        until(lambda: len(self.ended(thread)) >= times, seconds)
-        return self.ended(thread)
+    def answered(self, thread: Issue, times: int = 1) -> None:
+        """Wait until there are so many comments of ours on the thread whose work has ended."""
+        until(lambda: len(self.ended(thread)) >= times, 60)
 
     def ended(self, thread: Issue) -> list[str]:
         """Return Resolver's comments in the conversation about work that has ended."""
         comments = (c.body for c in self.forge.final_comments(thread))
         return [seen(body) for body in comments if " ending=progress" not in body.split("\n")[0]]
-
-    def page(self, thread: Issue) -> list[tuple[str, str]]:
-        """Who said what on the thread, oldest first: earlier comments of Resolver the first "
-        "line."""
-        return [(c.author.login, headline(c.body)) for c in thread.comments]
 
     def replies(self, pull: Issue, review: Review) -> list[str]:
         """Our answers in the review's conversations."""
@@ -132,24 +112,7 @@ class Town:
         answers = (c for c in pull.review_comments if c.author.login == BOT)
         return [seen(c.body) for c in answers if c.in_reply_to in asked]
 
-    def commits(self, pull: Issue) -> list[str]:
-        """Subjects of the pull request's commits, oldest first."""
-        assert pull.pull is not None
-        git = pull.pull.head_repository.git
-        listed = git.text(
-            "log", "--reverse", "--format=%s", f"{pull.pull.base}..refs/heads/{pull.pull.head}"
-        )
-        return str(listed).splitlines()
-
 
 def seen(body: str) -> str:
     """Return the visible part of a comment's source."""
     return _HIDDEN.sub("", body).strip()
-
-
-def headline(body: str) -> str:
-    """The first line below an alert, with what differs from run to run left out."""
-    lines = [line for line in seen(body).splitlines() if line and not line.startswith(">")]
-    line = lines[0] if lines else ""
-    line = re.sub(r"\]\(http[^)]*\)", "]", line)
-    return re.sub(r"\b[0-9a-f]{12,40}\b", "COMMIT", line)
