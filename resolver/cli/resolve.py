@@ -33,7 +33,6 @@ from resolver.runs.common import (
     run_id,
     stop_on_signals,
 )
-from resolver.runs.conversation.commands import comment_watch_for
 from resolver.runs.conversation.watch import watch_comments
 from resolver.runs.output import Output, StoredRequest
 from resolver.runs.pipeline import run_pipeline
@@ -122,7 +121,7 @@ def command(
         progress=display.progress,
     )
     forge = open_forge(run_request, settings)
-    with watch_comments(comment_watch_for(run_request, settings)):
+    with watch_comments(run_request, settings):
         return run_displayed(run_request, forge, settings, display)
 
 

@@ -43,7 +43,6 @@ from resolver.runs.conversation.command_handler import (
 )
 from resolver.runs.conversation.commands import (
     archive_run_log,
-    comment_watch_for,
     continue_from_archive,
     issue_of_command,
     locate_dispatch,
@@ -148,7 +147,7 @@ def _resolve(
     )
     with stop_on_signals(), filtered_log(settings, host):
         request = continue_from_archive(request, settings)
-        with watch_comments(comment_watch_for(request, settings)):
+        with watch_comments(request, settings):
             result = run_pipeline(request, forge)
         archive_run_log(result, settings)
     print_result(result, console)

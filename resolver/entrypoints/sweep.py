@@ -44,7 +44,7 @@ from resolver.runs.common import (
     run_id,
     stop_on_signals,
 )
-from resolver.runs.conversation.commands import archive_run_log, comment_watch_for
+from resolver.runs.conversation.commands import archive_run_log
 from resolver.runs.conversation.watch import watch_comments
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
@@ -230,7 +230,7 @@ class Sweep:
             can_be_continued=True,
             budget=self.left,
         )
-        with watch_comments(comment_watch_for(request, self.settings)):
+        with watch_comments(request, self.settings):
             result = run_pipeline(request, self.forge)
         # Before a signal can interrupt what follows.
         self.record_result(result, issue)

@@ -34,6 +34,7 @@ from resolver.events.lifecycle import (
     ROOT_STAGE,
     RunStarted,
     SystemPrompt,
+    Warned,
     roots_of,
 )
 from resolver.events.log import Event
@@ -184,7 +185,9 @@ def _execute_in_sandbox(request: ExecutionRequest, kind: str) -> ExecutedRun:
     if not log.state.divergences:
         for difference in compare_with_recording(request.recording, log.state.events):
             log.stream.add(difference)
-    warnings = (*setup_warnings, *mcp.warnings)
+    added = log.state.events[log.start_index(run_request.run) :]
+    of_mcp = (e.message for e in added if isinstance(e, Warned) and e.about == "mcp")
+    warnings = (*setup_warnings, *dict.fromkeys(of_mcp))
     return ExecutedRun(outcome, patch, tuple(log.state.commands), change, warnings=warnings)
 
 

@@ -135,14 +135,10 @@ def find_missing_verification(values: StageValues) -> UnverifiedReason | None:
     if any(conflict.untouched for conflict in values.publication.conflicts):
         return "unedited_conflict"
     verification, outcome = values.verification, values.outcome
-    if outcome is None or not is_complete(outcome):
+    is_finished = outcome is not None and outcome.state is RunState.FINISHED
+    if outcome is None or not is_finished or not outcome.task_completed:
         return "unfinished"
     return None if verification is not None and verification.is_ready else "not_verified"
-
-
-def is_complete(outcome: Outcome) -> bool:
-    """Return True if the agent finished and calls its work complete."""
-    return outcome.state is RunState.FINISHED and outcome.task_completed
 
 
 def _commands_to_show(values: StageValues) -> tuple[CheckedCommand, ...]:

@@ -56,9 +56,7 @@ class Watched:
             trigger=self.trigger,
             control=self.control,
             forge=lambda: forge_for(self.github),
-            numbers=[self.issue.number],
             settings=load_settings({}, {}),
-            seconds=1.0,
         )
         watch.run(Steps(*steps))
 

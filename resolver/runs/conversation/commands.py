@@ -24,8 +24,7 @@ from resolver.git.push import issue_branch_prefix
 from resolver.github.events.checks import check_key
 from resolver.github.events.permission import IgnoredEvent
 from resolver.models.run import Command, Continuation, RunState, Trigger, TriggerKind
-from resolver.runs.common import github_forge
-from resolver.runs.conversation.watch import CommentWatch, control_requests
+from resolver.runs.conversation.watch import control_requests
 from resolver.runs.resuming.continuation import (
     DECISION_COMMANDS,
     NOTHING_KEPT,
@@ -268,25 +267,6 @@ def _is_answer(event: Event) -> bool:
     while isinstance(event, DelegateEvent):
         event = parse_logged_event(event.event)
     return isinstance(event, ConfirmationAnswered)
-
-
-def comment_watch_for(request: RunRequest, settings: Settings) -> CommentWatch:
-    """Return the watch for comments that steer this run, on its issue and on the pull request if it
-    was asked there.
-
-    A run that publishes nothing is not watched.
-    """
-    trigger = request.trigger
-    is_watched = request.publish and trigger.kind is not TriggerKind.LOCAL
-    numbers = dict.fromkeys(n for n in (trigger.subject, trigger.number) if n is not None)
-    return CommentWatch(
-        trigger=trigger,
-        control=request.control,
-        forge=lambda: github_forge(settings, trigger.repository, request.host),
-        numbers=tuple(numbers),
-        settings=settings,
-        seconds=settings.pace.command_interval if is_watched else 0.0,
-    )
 
 
 def archive_run_log(result: RunResult, settings: Settings) -> None:

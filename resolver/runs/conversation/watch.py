@@ -11,7 +11,7 @@ may send them.
 
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ from resolver.github.github_forge import GitHubForge
 from resolver.models.approval import split_decision_number
 from resolver.models.request_status import RequestStatus
 from resolver.models.run import Command, Extension, Trigger, TriggerKind
-from resolver.runs.common import listening_policy
+from resolver.runs.common import github_forge, listening_policy
 from resolver.runs.stages import RunRequest
 
 STEERING_COMMANDS = frozenset(
@@ -145,30 +145,25 @@ MAX_REQUESTS = 100
 
 @dataclass(frozen=True)
 class CommentWatch:
-    """Watches the conversations of one run.
+    """Watches the conversations of one run: its issue, and the pull request if it was asked there.
 
     forge: creates a client for the watching thread; clients are not shared between threads.
-    numbers: the issues and pull requests that are watched.
-    seconds: between two polls.
     """
 
     trigger: Trigger
     control: Control
     forge: Callable[[], GitHubForge]
-    numbers: Sequence[int]
     settings: Settings
-    seconds: float
 
     def run(self, ended: threading.Event) -> None:
         """Poll until `ended` is set. Errors are logged, and the next poll tries again."""
-        forge = self.forge()
-        conversations = {
-            number: forge.new_comments(number, self.trigger.at) for number in self.numbers
-        }
+        forge, trigger = self.forge(), self.trigger
+        numbers = {n for n in (trigger.subject, trigger.number) if n is not None}
+        conversations = {number: forge.new_comments(number, trigger.at) for number in numbers}
         sent_count, unconfirmed = 0, list[Trigger]()
         is_over = False
         while not is_over and sent_count < MAX_REQUESTS:
-            is_over = ended.wait(self.seconds)
+            is_over = ended.wait(self.settings.pace.command_interval)
             for number, conversation in conversations.items() if not is_over else ():
                 commands = self._send_new_commands(forge, number, conversation)
                 sent_count += len(commands)
@@ -254,10 +249,16 @@ class CommentWatch:
 
 
 @contextmanager
-def watch_comments(watch: CommentWatch) -> Iterator[None]:
-    """Watch in a thread while the block runs; do nothing if `seconds` is 0."""
+def watch_comments(request: RunRequest, settings: Settings) -> Iterator[None]:
+    """Watch for comments that steer this run, in a thread while the block runs.
+
+    A run that publishes nothing is not watched, and none is if the settings say so.
+    """
     ended, polling = threading.Event(), list[Future[None]]()
-    if watch.seconds > 0:
+    trigger = request.trigger
+    if request.publish and not request.is_local and settings.pace.command_interval > 0:
+        forge = partial(github_forge, settings, trigger.repository, request.host)
+        watch = CommentWatch(trigger, request.control, forge, settings)
         polling = [call_in_background(partial(watch.run, ended), "watch")]
     try:
         yield

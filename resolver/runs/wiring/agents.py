@@ -249,13 +249,11 @@ class McpSession:
     tools: the tools that the agent can call.
     handlers: the handlers of their calls.
     interrupt: ends the call that is under way.
-    warnings: problems for a person; the list grows while the run is active.
     """
 
     tools: tuple[McpTool, ...]
     handlers: HostHandlers
     interrupt: Callable[[], None]
-    warnings: list[str]
 
 
 @contextmanager
@@ -272,15 +270,13 @@ def open_mcp(
     A resumed log keeps the tools that it started with. A replayed one gets the recorded answers, so
     that nothing outside of the sandbox is done twice.
     """
-    warnings: list[str] = []
     logged_tools = _find_available_tools(log.state.events) or _find_available_tools(recording)
     if recording:
         calls = _RecordedCalls(recording)
-        yield McpSession(logged_tools or (), {McpCall: calls}, lambda: None, warnings)
+        yield McpSession(logged_tools or (), {McpCall: calls}, lambda: None)
         return
 
     def warn(message: str) -> None:
-        warnings.append(message)
         log.stream.add(Warned(about="mcp", message=message))
 
     def clean(text: str) -> str:
@@ -310,13 +306,13 @@ def open_mcp(
             browser = Endpoint(BROWSER, runtime.start_browser, allows, BROWSER_SECONDS)
             endpoints = (*endpoints, browser)
     if not endpoints and not logged_tools:
-        yield McpSession((), {}, lambda: None, warnings)
+        yield McpSession((), {}, lambda: None)
         return
     with mcp_servers.McpServers(
         endpoints, clean, partial(_store_result, runtime, count(1)), warn
     ) as servers:
         tools = servers.tools if logged_tools is None else logged_tools
-        yield McpSession(tools, {McpCall: servers.call}, servers.interrupt, warnings)
+        yield McpSession(tools, {McpCall: servers.call}, servers.interrupt)
 
 
 def _find_available_tools(events: Sequence[Event]) -> tuple[McpTool, ...] | None:
