@@ -1,7 +1,7 @@
 """How a run ends if its final comment is written, is not wanted, or can't be written."""
 
 from dataclasses import dataclass, field, replace
-from errno import EDQUOT, EIO, ENOSPC
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +11,12 @@ from resolver.config.settings import Settings
 from resolver.errors import Cause, ForgeError, LeaseLost, UsageError
 from resolver.github.comments.report import Report, RunFailure
 from resolver.github.text.markers import Ending
-from resolver.models.run import Publication, Task, Trigger
+from resolver.models.run import Command, Publication, Task, Trigger, TriggerKind
 from resolver.runs.conversation.comments import (
     Conclusion,
     conclude,
-    failure_from_os_error,
     publish_final_comment,
+    start_progress_comment,
 )
 from resolver.runs.output import Output
 from resolver.runs.pipeline import run_pipeline
@@ -110,20 +110,6 @@ def test_a_disk_that_is_full_at_the_end_fails_the_run_and_prevents_no_other_file
     assert written >= expected and missing not in written
 
 
-@pytest.mark.parametrize(
-    ("error", "what", "advice"),
-    [
-        (OSError(EDQUOT, "Quota exceeded"), "Resolver is full", "free some disk space"),
-        (OSError(EIO, "Input/output error", "/x"), "failed (Input/output error)", "see the log"),
-    ],
-)
-def test_a_quota_of_the_disk_is_a_full_disk_and_another_error_of_the_machine_is_not(
-    error: OSError, what: str, advice: str
-) -> None:
-    failure = failure_from_os_error(error)
-    assert failure.what.endswith(what) and failure.next_step.startswith(advice)
-
-
 def test_a_person_without_permission_does_not_see_why_a_run_could_not_start(tmp_path: Path) -> None:
     error, forge = (
         UsageError("the setting `image` is wrong", "correct it"),
@@ -147,9 +133,14 @@ class ForgeWithPushedWork(MemoryForge):
     """A forge on which an earlier attempt has pushed its commit without a final comment.
 
     requests: which requests for branches and commits it got.
+    finished: what a run has published and reported.
     """
 
     requests: list[str] = field(default_factory=list)
+    finished: Publication | None = None
+
+    def find_publication(self, trigger: Trigger) -> Publication | None:
+        return self.finished
 
     def snapshot(self, ref: str, path: str, ref_prefix: str, siblings: Any) -> None:
         self.requests.append(f"refs such as {ref_prefix}")
@@ -182,6 +173,18 @@ def test_a_run_whose_commit_was_pushed_is_only_reported(tmp_path: Path) -> None:
     assert report.publication.repeated and report.publication.commit == "d" * 40
 
 
+@pytest.mark.attack
+def test_the_same_delivery_again_does_nothing_twice(tmp_path: Path) -> None:
+    """A delivery is repeated: there is one branch, one pull request and one comment."""
+    page = "https://github.com/octo/demo/issues/12#issuecomment-1"
+    finished = Publication(branch="agent/12", pull_request=PULL, comment_url=page)
+    forge = ForgeWithPushedWork(tmp_path / "issue.md", "main", finished=finished)
+    result = run_pipeline(run_request(tmp_path), forge, lambda _: None)
+    assert (result.exit_code, result.outcome_file.repeated) == (0, True)
+    assert result.outcome_file.pull_request == PULL
+    assert forge.requests == forge.reports == forge.acknowledged == []
+
+
 def test_a_refused_run_loads_nothing(tmp_path: Path) -> None:
     loaded: list[Settings] = []
     request = replace(run_request(tmp_path, LLM_MODEL="gpt-4o"), publish=False)
@@ -211,3 +214,31 @@ def test_a_run_without_a_lease_ends_without_a_comment_and_without_an_outcome(
         assert forge.reports == []
     assert (tmp_path / "output" / OUTCOME).exists() == has_lease
     Output(tmp_path / "output", resume=True).close()  # the folder is not locked any more
+
+
+ANSWERED = "https://github.com/octo/demo/issues/12#issuecomment-1"
+IN_THREAD = reports.trigger(kind=TriggerKind.REVIEW_COMMENT, command=Command.QUESTION)
+
+
+@pytest.mark.parametrize(
+    ("forge", "changes", "url", "has_comment"),
+    [
+        (MemoryForge(), {}, None, True),
+        (MemoryForge(), {"publish": False}, None, False),
+        (MemoryForge(), {}, ANSWERED, False),
+        (MemoryForge(), {"trigger": IN_THREAD}, None, False),
+        (None, {}, None, False),
+    ],
+)
+def test_a_run_has_a_progress_comment_where_nothing_else_has_the_answer(
+    tmp_path: Path,
+    forge: MemoryForge | None,
+    changes: dict[str, Any],
+    url: str | None,
+    has_comment: bool,
+) -> None:
+    request = replace(run_request(tmp_path), **changes)
+    reporter = start_progress_comment(request, Settings(), Publication(comment_url=url), forge)
+    if reporter is not None:
+        reporter.close()
+    assert (reporter is not None) is has_comment

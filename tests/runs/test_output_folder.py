@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from resolver.config.settings import load_settings
-from resolver.errors import RunStopped, UsageError
-from resolver.runs.common import default_output, require_model, stop_on_signals
+from resolver.errors import RunStopped
+from resolver.runs.common import stop_on_signals
 from resolver.runs.output import Output
 from tests.parts.waiting import until
 
@@ -30,24 +29,6 @@ def test_a_resumed_run_keeps_its_files_where_they_are(tmp_path: Path) -> None:
     output.close()
     Output(tmp_path, resume=True).close()
     assert [path.name for path in tmp_path.iterdir()] == ["patch.diff"]
-
-
-@pytest.mark.parametrize(
-    ("environment", "folder"),
-    [
-        ({"HOME": "/home/ada"}, "/home/ada/.local/state/resolver/run-1"),
-        ({"HOME": "/home/ada", "XDG_STATE_HOME": "/state"}, "/state/resolver/run-1"),
-    ],
-)
-def test_output_goes_to_the_persons_state_folder(environment: dict[str, str], folder: str) -> None:
-    assert default_output(environment, "run-1") == Path(folder)
-
-
-def test_a_run_without_a_model_is_refused_with_the_variable_to_set() -> None:
-    with pytest.raises(UsageError) as raised:
-        require_model(load_settings({}, {}))
-    assert "no model is set" in raised.value.what and "LLM_MODEL" in raised.value.next_step
-    require_model(load_settings({}, {"LLM_MODEL": "openai/gpt-4o"}))
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

@@ -1,4 +1,7 @@
-"""Runs that are killed (SIGKILL) at any moment and resumed: nothing is done twice."""
+"""A run that is killed (SIGKILL) again and again, and resumed: nothing is done twice.
+
+test_recovery.py of the controller has each event, without processes.
+"""
 
 import json
 from pathlib import Path
@@ -73,41 +76,27 @@ def read(output: Path) -> tuple[list[Any], dict[str, Any]]:
 
 
 class OnGitHub:
-    """A repository with our bot, whose runs are killed."""
+    """A repository with our bot and an issue, whose run is killed."""
 
-    def __init__(self, github: GitHubServer, killer: Killer, folder: Path) -> None:
-        self.github, self.killer, self.folder = github, killer, folder
-        github.create_repository(REPOSITORY, FILES)
+    def __init__(self, github: GitHubServer, killer: Killer) -> None:
+        self.repository = github.create_repository(REPOSITORY, FILES)
         github.add_user("resolver-bot")
         github.grant("resolver-bot", REPOSITORY, "write")
+        self.issue: Issue = github.create_issue(
+            REPOSITORY, "add subtracts", "2 + 2 gives 0.", author="zoe"
+        )
         killer.environment = {
             **killer.environment,
             "GITHUB_TOKEN": github.token_for("resolver-bot", REPOSITORY),
             **github.addresses,
+            "RESOLVER_VERIFY": "true",
         }
 
-    def issue(self, title: str) -> Issue:
-        made: Issue = self.github.create_issue(REPOSITORY, title, "2 + 2 gives 0.", author="zoe")
-        return made
-
-    def count_lines(self, branch: str) -> list[str]:
-        """Return the lines that the agent's commands have left."""
-        git = self.github.repository(REPOSITORY).git
-        return str(git.text("show", f"refs/heads/{branch}:count.txt")).splitlines()
-
-    def published(self, issue: Issue) -> tuple[int, int, int]:
+    def published(self) -> tuple[int, int, int]:
         """Return the numbers of branches, pull requests and comments for the issue."""
-        repository = self.github.repository(REPOSITORY)
-        slug = issue.title.lower().replace(" ", "-")
-        branches = repository.git.text(
-            "for-each-ref",
-            "--format=%(refname:short)",
-            f"refs/heads/agent/issue-{issue.number}-{slug}*",
-        ).split()
-        pulls = [
-            i for i in repository.issues.values() if i.pull and f"#{issue.number}" in (i.body or "")
-        ]
-        comments = [c for c in issue.comments if c.author.login == "resolver-bot"]
+        branches = self.repository.git.text("for-each-ref", "refs/heads/agent").splitlines()
+        pulls = [issue for issue in self.repository.issues.values() if issue.pull]
+        comments = [c for c in self.issue.comments if c.author.login == "resolver-bot"]
         return len(branches), len(pulls), len(comments)
 
 
@@ -120,17 +109,14 @@ def require_verified_once(log: list[Any], outcome: dict[str, Any]) -> None:
     assert len(executed) == len(set(executed)) == 6
 
 
-@pytest.fixture
-def on_github(github: GitHubServer, killer: Killer, tmp_path: Path) -> OnGitHub:
-    return OnGitHub(github, killer, tmp_path)
-
-
-def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGitHub) -> None:
+def test_a_run_killed_at_each_step_of_publishing_publishes_once(
+    github: GitHubServer, killer: Killer, tmp_path: Path
+) -> None:
     """Whole runs, because each is killed at another step: in the middle of the agent's work, after
     the first check, with the verdict on the disk, and at each step that others can see."""
-    killer, issue = on_github.killer, on_github.issue("add subtracts")
-    killer.environment = {**killer.environment, "RESOLVER_VERIFY": "true"}
-    output = on_github.folder / "output"
+    on_github = OnGitHub(github, killer)
+    issue = on_github.issue
+    output = tmp_path / "output"
     sent = "http.client.send"
     start = ("resolve", f"{REPOSITORY}#{issue.number}", "--output", output)
     resume = ("resolve", "--resume", output)
@@ -138,19 +124,20 @@ def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGit
     assert killer.run(*resume, kind="check_executed") == KILLED, killer.printed
     assert killer.run(*resume, kind="verification_completed") == KILLED, killer.printed
     assert killer.run(*resume, audit="subprocess.Popen", word="'push'") == KILLED, killer.printed
-    assert on_github.published(issue) == (0, 0, 1), "the comment shows the progress"
+    assert on_github.published() == (0, 0, 1), "the comment shows the progress"
     pulls = f"POST /api/v3/repos/{REPOSITORY}/pulls "
     assert killer.run(*resume, audit=sent, word=pulls) == KILLED, killer.printed
-    assert on_github.published(issue) == (1, 0, 1)
+    assert on_github.published() == (1, 0, 1)
     assert killer.run(*resume, audit="os.rename", word="outcome.json") == KILLED, killer.printed
-    assert on_github.published(issue) == (1, 1, 1)
+    assert on_github.published() == (1, 1, 1)
     assert killer.run(*resume) == 0, killer.printed
-    assert on_github.published(issue) == (1, 1, 1)
+    assert on_github.published() == (1, 1, 1)
     log, outcome = read(output)
     require_verified_once(log, outcome)
     assert sum(isinstance(e, ModelReplied) for e in log) == len(SCRIPT), "a reply was asked again"
     assert outcome["divergences"] == []
-    counted = on_github.count_lines(outcome["branch"])
+    branch = f"refs/heads/{outcome['branch']}"
+    counted = on_github.repository.git.text("show", f"{branch}:count.txt").splitlines()
     assert counted == ["one", "two twice", "three twice"], "a command was done again or was lost"
     assert outcome["branch"] == f"agent/issue-{issue.number}-add-subtracts"
     assert outcome["pull_request"]["number"] > issue.number
@@ -158,4 +145,4 @@ def test_a_run_killed_at_each_step_of_publishing_publishes_once(on_github: OnGit
     assert b"a + b" in (output / "patch.diff").read_bytes()
     assert killer.run(*resume) == 0
     assert "has already finished" in killer.printed
-    assert on_github.published(issue) == (1, 1, 1)
+    assert on_github.published() == (1, 1, 1)

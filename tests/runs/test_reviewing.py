@@ -58,9 +58,7 @@ def review(
     ("made", "placed"),
     [
         (remark(5), True),
-        (remark(12), True),
         (remark(13), False),
-        (remark(4), False),
         (remark(12, start_line=5), True),
         (remark(12, start_line=4), False),
         (remark(42, start_line=12), False),

@@ -114,22 +114,6 @@ def test_a_step_is_a_model_call_and_a_tool_below_the_run() -> None:
     assert SECRET not in everything and "no such file" not in everything
 
 
-@pytest.mark.parametrize(
-    ("model", "provider"),
-    [
-        ("gpt-4o", "openai"),
-        ("bedrock/anthropic.claude-sonnet-4-5", "aws.bedrock"),
-        ("ollama/qwen3", "ollama"),
-    ],
-)
-def test_a_provider_has_the_name_by_which_collectors_know_it(model: str, provider: str) -> None:
-    """https://opentelemetry.io/docs/specs/semconv/registry/attributes/gen-ai/"""
-    traced = Traced()
-    traced.add(3.0, ModelReplied(completion=Completion(model=model)))
-    attributes = traced.spans(4.0)[f"chat {model}"].attributes
-    assert attributes is not None and attributes["gen_ai.provider.name"] == provider
-
-
 def test_stages_and_checks_with_a_duration_are_spans() -> None:
     traced = Traced()
     traced.add(5.0, StageCompleted(stage="setup", detail="pip install", seconds=3.0))
