@@ -9,7 +9,7 @@ the set-up runs on its own files, and must succeed.
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 from resolver.config.settings import Settings
 from resolver.controller.control import Control
@@ -56,7 +56,7 @@ SERVICE_FAILED = 125
 
 @dataclass
 class SandboxExecutor:
-    """Executes checks in one sandbox, and the set-up before the first of them.
+    """Executes checks in one sandbox, and before them the set-up, which does nothing a second time.
 
     Each execution has services of its own, as a job of a workflow has.
 
@@ -65,14 +65,11 @@ class SandboxExecutor:
 
     runtime: Runtime
     set_up: Callable[[], object]
-    _is_set_up: bool = False
     _is_interrupted: bool = False
 
     def execute(self, check: ProjectCheck, seconds: float) -> CheckExecution:
         """Return the result. Raises SandboxError if the sandbox is lost."""
-        if not self._is_set_up:
-            self.set_up()
-            self._is_set_up = True
+        self.set_up()
         if self._is_interrupted:
             raise SandboxError("the check was interrupted", "start the run again")
         try:
@@ -116,7 +113,8 @@ class CheckSandboxes:
         self._service_names = service_names
         self._commits = commits
         self._control = control
-        self._connections: list[Egress] = []
+        self.connections: list[Egress] = []
+        """Those of the sandboxes that were closed."""
         self._kind = runtime_kind(settings, host)
         environment = open_environment(settings, self._kind, workspace, host)
         self.suggested_setup = environment.suggested
@@ -134,16 +132,10 @@ class CheckSandboxes:
             }
         )
         """Identifies everything besides tree and command that decides how a check ends."""
-
-    @property
-    def base_results(self) -> BaseResults | None:
-        """Results of earlier runs; None unless an image determines the environment.
-
-        Programs of this machine may change between two runs.
-        """
-        if self._kind != "docker":
-            return None
-        return BaseResults(self._host.cache / BASE_RESULTS)
+        # Programs of this machine may change between two runs; those of an image don't.
+        self.base_results = (
+            BaseResults(host.cache / BASE_RESULTS) if self._kind == "docker" else None
+        )
 
     @property
     def unprepared(self) -> UnpreparedEnvironment | None:
@@ -181,16 +173,11 @@ class CheckSandboxes:
                         )
                         raise SetupFailed(altered, made.output, why)
 
-                executor = SandboxExecutor(runtime, prepare)
+                executor = SandboxExecutor(runtime, cache(prepare))
                 with self._control.interruptible(executor.interrupt, runtime.close):
                     yield executor
         finally:
-            self._connections += runtime.take_connections()
-
-    def take_connections(self) -> list[Egress]:
-        """Return the connections of sandboxes that were closed since the last call."""
-        taken, self._connections = self._connections, []
-        return taken
+            self.connections += runtime.take_connections()
 
     def _environment_of(
         self, environment: Environment, commit: str

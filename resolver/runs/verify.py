@@ -146,7 +146,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         interruptible=control.interruptible,
     )
     verified = verify_change(request, runner)
-    for connection in sandboxes.take_connections():
+    for connection in sandboxes.connections:
         log.stream.add(connection)
     if verified.reason != "former_behavior":
         return verified
