@@ -39,13 +39,6 @@ class Scenario:
         }
         self._events = 0
 
-    @property
-    def target(self) -> str:
-        return f"{REPOSITORY}#{self.issue.number}"
-
-    def resolve(self, *options: str) -> Ended:
-        return self.line.call("resolve", self.target, *options)
-
     def mention(self, author: str = "mona", text: str = "@agent please fix this") -> Comment:
         return self.github.add_comment(self.issue, text, author)
 

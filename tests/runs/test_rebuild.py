@@ -5,15 +5,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from resolver.events import actions as a
 from resolver.events import observations as o
 from resolver.events.actions import SandboxAction
-from resolver.events.base import EventBase, Source
+from resolver.events.base import Source
 from resolver.events.lifecycle import DelegateEvent
-from resolver.events.log import Event
 from resolver.events.observations import Observation
 from resolver.runs.execute import rebuild
 from resolver.runs.reporting import execution_warnings, outcome_file_of
@@ -21,72 +18,45 @@ from resolver.runs.resuming.rebuild import RelocatedExecutor, reexecute
 from tests.runs.plain_values import executed_values, prepared_run, run_log, run_request
 from tests.trace import sample
 
-WORDS = st.text("abc /.", max_size=8)
-
 
 class Echo:
-    """A sandbox in which actions succeed, except those with the numbers in `changed`."""
+    """A sandbox in which actions succeed, except those with the numbers in `changed`.
 
-    def __init__(self, changed: frozenset[int] = frozenset()) -> None:
+    says: what each says; None for its name.
+    """
+
+    def __init__(self, says: str | None = None, changed: frozenset[int] = frozenset()) -> None:
         self.done: list[str] = []
-        self._changed = changed
+        self._says, self._changed = says, changed
 
     def execute(self, action: SandboxAction) -> Observation:
         name = str(getattr(action, "command", "") or getattr(action, "path", ""))
         exit_code = int(len(self.done) in self._changed)
         self.done.append(name)
-        return o.CmdOutput(content=f"saw {name}", exit_code=exit_code)
+        return o.CmdOutput(content=self._says or f"saw {name}", exit_code=exit_code)
 
 
-@st.composite
-def logs(draw: st.DrawFn) -> tuple[list[Event], list[str]]:
-    """A log of commands (some cut off, refused, the run's own, or a delegate's), and what of it
-    has to be done again."""
-    events: list[Event] = []
-    expected: list[str] = []
-
-    def add(event: EventBase) -> int:
-        number = len(events)
-        stamped = event.model_copy(update={"id": number, "timestamp": datetime.now(UTC)})
-        events.append(stamped)  # type: ignore[arg-type]
-        return number
-
-    sorts = st.sampled_from(
-        ["done", "refused", "not begun", "own", "delegate", "cut off", "external"]
-    )
-    for number, sort in enumerate(draw(st.lists(sorts, max_size=12))):
-        command = f"{number} {draw(WORDS)}"
-        saw = o.CmdOutput(content=f"saw {command}", exit_code=0)
-        if sort == "delegate":
-            nested = (a.CmdRun(command=command, id=0), saw.model_copy(update={"id": 1, "cause": 0}))
-            for event in nested:
-                add(DelegateEvent(delegate=number, event=event.model_dump(mode="json")))
-            expected.append(command)
-            continue
-        if sort == "external":
-            add(o.McpResult(cause=add(a.McpCall(server="x", name="y"))))
-            continue
-        source = Source.ENVIRONMENT if sort == "own" else Source.AGENT
-        id = add(a.CmdRun(command=command, source=source))
-        if sort == "refused":
-            add(o.ErrorObservation(cause=id, code="refused"))
-        elif sort == "not begun":
-            add(o.ErrorObservation(cause=id, code="interrupted"))
-        elif sort != "cut off":
-            add(saw.model_copy(update={"cause": id}))
-        if sort == "done":
-            expected.append(command)
-    return events, expected
+def done(number: int) -> o.CmdOutput:
+    """The result of the command with that id."""
+    return o.CmdOutput(content="saw it", exit_code=0, cause=number)
 
 
-@given(logs())
-def test_what_was_done_is_done_again_in_order_and_once(log: tuple[list[Event], list[str]]) -> None:
-    events, expected = log
-    sandbox = Echo()
-    done = reexecute(events, sandbox)
-    assert sandbox.done == expected
-    assert (done.actions, done.differences) == (len(expected), ())
-    assert len(done.skipped) == sum(isinstance(e, a.McpCall) for e in events)
+def test_what_was_done_is_done_again_in_order_and_once() -> None:
+    nested = (a.CmdRun(command="of a delegate", id=0), done(0).model_copy(update={"id": 1}))
+    events = sample.numbered([
+        a.CmdRun(command="of the run itself", source=Source.ENVIRONMENT), done(0),
+        a.CmdRun(command="first"), done(2),
+        a.CmdRun(command="refused"), o.ErrorObservation(cause=4, code="refused"),
+        a.CmdRun(command="not begun"), o.ErrorObservation(cause=6, code="interrupted"),
+        a.McpCall(server="x", name="y"), o.McpResult(cause=8),
+        *(DelegateEvent(delegate=9, event=event.model_dump(mode="json")) for event in nested),
+        a.CmdRun(command="last"), done(12),
+        a.CmdRun(command="cut off"),
+    ])  # fmt: skip
+    sandbox = Echo("saw it")
+    again = reexecute(events, sandbox)
+    assert sandbox.done == ["first", "of a delegate", "last"]
+    assert (again.actions, again.differences, len(again.skipped)) == (3, (), 1)
 
 
 @pytest.mark.parametrize(("status", "timeout"), [(0, 400), (1, 400), (130, 3), (137, 3)])
@@ -138,7 +108,7 @@ def test_each_difference_of_a_rebuilt_sandbox_is_in_the_log_and_the_outcome(
         for event in (sample.started(), *pairs):
             cause = log.state.events[-1].id if isinstance(event, o.CmdOutput) else None
             log.stream.add(event.model_copy(update={"cause": cause}))
-        runtime = EchoRuntime(frozenset({1}))
+        runtime = EchoRuntime(changed=frozenset({1}))
         rebuild(tuple(log.state.events), runtime, log)  # type: ignore[arg-type]
     assert runtime.done == [command.command for command in commands]
     values = replace(executed_values(request), log=log)

@@ -30,7 +30,7 @@ from resolver.models.run import Completion
 from resolver.runs.execute import ExecutionRequest, execute
 from resolver.runs.wiring.models import ModelOpener, check_run_model, service_config
 from resolver.security.redaction import Redactor
-from tests.parts.model_endpoint import Answer, ModelEndpoint, error, reply
+from tests.parts.model_endpoint import ModelEndpoint, error, reply
 from tests.runs.plain_values import prepared_run, run_log, run_request
 
 HELLO: list[dict[str, Any]] = [{"role": "user", "content": "hello"}]
@@ -57,14 +57,10 @@ class Scenario:
         return [event for event in self.state.events if isinstance(event, kind)]
 
 
-def answer_by_name(endpoint: ModelEndpoint, **answers: Answer) -> None:
-    endpoint.answer_with(lambda body: answers.get(body["model"], reply(f"I am {body['model']}")))
-
-
 def test_each_service_asks_its_own_model_and_the_log_says_who_asked(
     model_endpoint: ModelEndpoint,
 ) -> None:
-    answer_by_name(model_endpoint)
+    model_endpoint.answer_with(lambda body: reply(f"I am {body['model']}"))
     scenario = Scenario(settings("{condenser: small}", LLM_BASE_URL=model_endpoint.url))
     texts = [
         scenario.open_model(scenario.stream, service).complete(HELLO).text

@@ -240,7 +240,6 @@ REFUSED = RunFailure(kind="refused", what="mona may not")
         (Conclusion(), REPEATED, RunState.FINISHED, "done before "),
         (Conclusion(ERROR, 1), REPEATED, RunState.FINISHED, "failed it broke"),
         (Conclusion(REFUSED, 5), NOTHING, RunState.FINISHED, "skipped mona may not"),
-        (Conclusion(exit_code=3), NOTHING, RunState.FINISHED, "done no more replies"),
         (Conclusion(exit_code=4), NOTHING, RunState.LIMIT, "failed no more replies"),
     ],
 )
