@@ -237,15 +237,15 @@ MAX_SHOWN_DIFF_BYTES = 200_000
 """Maximum size in bytes of the diff that a trace shows."""
 
 
-def read_diff(patch: Path, limit: int = MAX_SHOWN_DIFF_BYTES) -> str:
-    """Return at most `limit` bytes of a diff, as text; "" if there is no such file."""
+def read_diff(patch: Path) -> str:
+    """Return the part of a diff that a trace shows, as text; "" if there is no such file."""
     try:
         descriptor = os.open(patch, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return ""
     with open(descriptor, "rb") as file:
         is_file = stat.S_ISREG(os.fstat(descriptor).st_mode)
-        return file.read(limit).decode(errors="replace") if is_file else ""
+        return file.read(MAX_SHOWN_DIFF_BYTES).decode(errors="replace") if is_file else ""
 
 
 def _lock(descriptor: int, folder: Path) -> None:

@@ -134,7 +134,7 @@ def verify_in_sandboxes(prepared: PreparedRun, log: RunLog, patch: Patch) -> Ver
         seconds=settings.verification_seconds,
         recorded={event.key: event.execution for event in recorded},
         base_results=sandboxes.base_results,
-        parallel=available_processors() > 1,
+        parallel=len(os.sched_getaffinity(0)) > 1,
     )
     request = VerificationRequest(
         selection=selection,
@@ -158,8 +158,3 @@ def service_policy(settings: Settings, host: RunHost) -> ServicePolicy:
     """Return the services that the operator allows alongside the sandboxes of checks."""
     images = settings.service_images
     return ServicePolicy(images, not images or runtime_kind(settings, host) == "docker")
-
-
-def available_processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0))

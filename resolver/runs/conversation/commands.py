@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from resolver.config.settings import Settings
 from resolver.config.templates import render
@@ -23,6 +22,7 @@ from resolver.events.run_log import RunLog
 from resolver.git.push import issue_branch_prefix
 from resolver.github.events.checks import check_key
 from resolver.github.events.permission import IgnoredEvent
+from resolver.github.github_forge import GitHubForge
 from resolver.models.run import Command, Continuation, RunState, Trigger, TriggerKind
 from resolver.runs.conversation.watch import control_requests
 from resolver.runs.resuming.continuation import (
@@ -39,9 +39,6 @@ from resolver.runs.wiring.sandbox import RunHost
 from resolver.storage.earlier_runs import EarlierRun, EarlierRuns
 from resolver.storage.run_refs import RunRefs, archive_log
 
-if TYPE_CHECKING:
-    from resolver.github.github_forge import GitHubForge
-
 MAX_CHECK_FIXES = 2
 """Runs for the failing checks of one pull request, or of one issue about the default branch."""
 
@@ -50,7 +47,7 @@ logger = logging.getLogger("resolver.runs.conversation.commands")
 
 def locate_dispatch(
     trigger: Trigger,
-    forge: "GitHubForge",
+    forge: GitHubForge,
     *,
     is_rerun: bool = False,
 ) -> Trigger | IgnoredEvent:
@@ -82,7 +79,7 @@ def locate_dispatch(
     return trigger
 
 
-def conversation_for_dispatch(trigger: Trigger, forge: "GitHubForge") -> int | None:
+def conversation_for_dispatch(trigger: Trigger, forge: GitHubForge) -> int | None:
     """Return the number of the pull request, or of the open issue about this check; None if there
     is none yet. Raises ForgeError."""
     if trigger.is_pull_request:
@@ -90,7 +87,7 @@ def conversation_for_dispatch(trigger: Trigger, forge: "GitHubForge") -> int | N
     return forge.check_conversations().find_issue(trigger.check)
 
 
-def _find_reason_to_skip(trigger: Trigger, number: int | None, forge: "GitHubForge") -> str | None:
+def _find_reason_to_skip(trigger: Trigger, number: int | None, forge: GitHubForge) -> str | None:
     """Return why no run is started for the check, None if one is."""
     conversations = forge.check_conversations()
     if conversations.branch_tip(trigger.branch) != trigger.head:
@@ -117,7 +114,7 @@ LOG_COMMANDS = RESUMING_COMMANDS | DECISION_COMMANDS
 """The commands that continue from an earlier run's log."""
 
 
-def issue_of_command(trigger: Trigger, forge: "GitHubForge", issue: int | None = None) -> Trigger:
+def issue_of_command(trigger: Trigger, forge: GitHubForge, issue: int | None = None) -> Trigger:
     """Return the trigger, about its issue if it was asked on a pull request of Resolver's.
 
     issue: if it is known. The event's text of the pull request is dropped, because it is not the
