@@ -13,7 +13,6 @@ LOG = "https://github.com/octo/tally/actions/runs/91"
 PULL = PullRequest(
     title="Make it add up", body="", number=482, url="https://github.com/octo/tally/pull/482"
 )
-TRACE = CommentTrace(realistic()).render(1_500)
 DIFF = """\
 diff --git a/tally/money.py b/tally/money.py
 --- a/tally/money.py
@@ -30,7 +29,7 @@ def summary(diff: str = DIFF, branch: str | None = "agent/12", **changes: object
             **{
                 "pull_request": PULL,
                 "log_url": LOG,
-                "render_trace": lambda limit: TRACE,
+                "render_trace": CommentTrace(realistic()).render,
                 **changes,
             }
         ),

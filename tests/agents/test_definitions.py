@@ -73,16 +73,12 @@ def test_an_agent_without_editing_tools_or_with_the_flag_is_read_only(head: str)
     ("head", "line", "words"),
     [
         ("tools: [execute_bsh]\n", 3, "did you mean 'execute_bash'?"),
-        ("tools: [Bash]\n", 3, "did you mean 'execute_bash'?"),
         ("tools: [xyz]\n", 3, "known: execute_bash"),
-        ("tools: 3\n", 3, "`tools`"),
         ("name: Release Notes\n", 3, "lower-case letters"),
-        ("name: -x\n", 3, "lower-case letters"),
         ("read_only: maybe\n", 3, "`read_only`"),
         ("model: " + "x" * 300 + "\n", 3, "`model`"),
         ("model: huggingface/https://evil.example\n", 3, "named like"),
         ("model: huggingface/https:/evil.example\n", 3, "named like"),
-        ("model: a b\n", 3, "named like"),
     ],
 )
 def test_a_wrong_field_is_reported_with_its_line(head: str, line: int, words: str) -> None:

@@ -1,10 +1,9 @@
-"""Tests of the package: what it contains, that it is reproducible, and that it can be installed."""
+"""Tests of the package: what it contains, and that it is reproducible."""
 
 import os
 import re
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import zipfile
 from pathlib import Path
@@ -74,34 +73,3 @@ def test_a_source_distribution_builds_the_same_wheel(distributions: Path, tmp_pa
     build(unpacked, tmp_path / "again", "wheel")
     [second] = (tmp_path / "again").glob("*.whl")
     assert second.read_bytes() == wheel.read_bytes()
-
-
-@pytest.mark.deep
-def test_an_installed_package_resolves_an_issue(distributions: Path, tmp_path: Path) -> None:
-    """The dependencies are those of this environment."""
-    environment = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
-    python = environment / "bin" / "python"
-    subprocess.run(
-        [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps",
-         "--no-index", *distributions.glob("*.whl")],
-        check=True,
-    )  # fmt: skip
-    packages = sysconfig.get_path("purelib", vars={"base": str(environment)})
-    (Path(packages) / "dependencies.pth").write_text(sysconfig.get_path("purelib"))
-
-    command = str(environment / "bin" / "resolver")
-    isolated = {"PATH": os.environ["PATH"], "HOME": str(tmp_path)}
-    shown = subprocess.run(
-        [command, "--version"],
-        cwd=tmp_path,
-        env=isolated,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert re.fullmatch(rf"resolver {re.escape(__version__)} \([0-9a-f]{{12}}\)\n", shown.stdout)
-    demo = subprocess.run(
-        [command, "demo"], cwd=tmp_path, env=isolated, capture_output=True, text=True, check=False
-    )
-    assert demo.returncode == 0, demo.stdout + demo.stderr

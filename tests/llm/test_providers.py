@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 import pytest
-from pydantic import SecretStr
 
 from resolver.errors import ContextWindowExceeded, ModelAuthError
 from resolver.llm.base import THINKING
@@ -191,13 +190,9 @@ def test_signed_thoughts_are_sent_back_unchanged_with_their_calls(
     assert model.complete(history(first, "a", "b"), TOOLS).text == "done"
     opening, second = (request.body for request in model_endpoint.requests)
     assert contains(second, sent_back) and not contains(opening, sent_back)
-
-
-def test_thinking_is_enabled_and_read(model_endpoint: ModelEndpoint, asked: Build) -> None:
-    model_endpoint.script(reply("x", reasoning=THOUGHTS["thinking"], signature="c2ln"))
-    completion = asked(CLAUDE, reasoning_effort="high").model.complete(HELLO, TOOLS)
-    assert completion.reasoning == THOUGHTS["thinking"]
-    assert model_endpoint.requests[0].body["thinking"]["type"] == "enabled"
+    if name == CLAUDE:
+        assert first.reasoning == THOUGHTS["thinking"]
+        assert opening["thinking"]["type"] == "enabled"
 
 
 @pytest.mark.parametrize("name", [RESPONSES, AZURE_RESPONSES])
@@ -294,16 +289,3 @@ def test_claude_at_vertex_is_called_in_its_region_with_cache_marks(
     (request,) = model_endpoint.requests
     place = "/locations/europe-west1/publishers/anthropic/models/claude-sonnet-4-5"
     assert place in request.path and "cache_control" in json.dumps(request.body)
-
-
-@pytest.mark.parametrize("name", [BEDROCK, VERTEX])
-def test_a_key_rejected_by_a_cloud_ends_the_call_and_is_not_shown(
-    model_endpoint: ModelEndpoint, asked: Build, name: str
-) -> None:
-    model_endpoint.answer_with(lambda _: error(403, f"not {KEY}"))
-    built = asked(name, api_key=SecretStr(KEY))
-    with pytest.raises(ModelAuthError) as raised:
-        built.model.complete(HELLO)
-    assert KEY not in raised.value.what + raised.value.next_step
-    assert "LLM_API_KEY" in raised.value.next_step
-    assert built.waits == []

@@ -64,14 +64,11 @@ def test_a_command_starts_in_an_empty_folder_that_is_removed(scenario: Scenario)
     assert not folder.exists()
 
 
-def test_headers_are_sent_with_every_request_but_not_to_redirects(scenario: Scenario) -> None:
+def test_headers_are_not_sent_to_where_an_address_redirects(scenario: Scenario) -> None:
     other = scenario.address("good")
     assert isinstance(other.transport, Address)
-    servers = scenario.open(
-        scenario.address(
-            "redirect", other.transport.url, headers={"Authorization": "Bearer mcp-canary-78"}
-        )
-    )
+    headers = {"Authorization": "Bearer mcp-canary-78"}
+    servers = scenario.open(scenario.address("redirect", other.transport.url, headers=headers))
     assert servers.tools == ()
     assert "can't be used in this run" in scenario.notes[0] and "edirect" in scenario.notes[0]
 
@@ -95,19 +92,36 @@ def test_a_missing_command_is_left_out(scenario: Scenario) -> None:
     assert "No such file" in scenario.notes[0]
 
 
-def test_a_command_that_exits_at_once_is_left_out_with_its_output(scenario: Scenario) -> None:
-    assert scenario.open(scenario.process("dies-at-once")).tools == ()
-    assert "exit code 1: no licence found" in scenario.notes[0]
+@pytest.mark.parametrize(
+    ("transport", "mode", "words"),
+    [
+        ("stdio", "dies-at-once", "exit code 1: no licence found"),
+        ("stdio", "endless", "a message over 10,000,000 bytes"),
+        ("stdio", "odd", "its answer is not one of the protocol"),
+        ("http", "unauthorized", "401"),
+    ],
+)
+def test_a_server_that_can_not_be_listed_is_left_out_with_the_reason(
+    transport: str, mode: str, words: str, scenario: Scenario
+) -> None:
+    assert scenario.open(scenario.endpoint(transport, mode)).tools == ()
+    assert words in scenario.notes[0]
 
 
-def test_an_address_that_refuses_is_left_out_with_the_status(scenario: Scenario) -> None:
-    assert scenario.open(scenario.address("unauthorized")).tools == ()
-    assert "401" in scenario.notes[0]
-
-
-def test_an_endless_line_ends_the_server(scenario: Scenario) -> None:
-    assert scenario.open(scenario.process("endless")).tools == ()
-    assert "a message over 10,000,000 bytes" in scenario.notes[0]
+@pytest.mark.parametrize(
+    ("transport", "mode", "words"),
+    [
+        ("stdio", "huge", "over 10,000,000 bytes"),
+        ("http", "huge", "over 10,000,000 bytes"),
+        *(("http", mode, "") for mode in ("bomb", "garbage", "html", "cut", "odd-result")),
+    ],
+)
+def test_an_answer_that_can_not_be_read_is_an_observation(
+    transport: str, mode: str, words: str, scenario: Scenario
+) -> None:
+    """That of `bomb` is compressed, and not decompressed."""
+    result = scenario.open(scenario.endpoint(transport, mode, timeout=20)).call(ADD)
+    assert isinstance(result, ErrorObservation) and words in result.content
 
 
 @BOTH
@@ -119,20 +133,6 @@ def test_a_hanging_call_is_abandoned_and_the_server_kept(
     assert isinstance(result, ErrorObservation) and "no answer in 1 seconds" in result.content
     pipe.write_text("late")
     assert servers.call(ADD).content == "5"
-
-
-@BOTH
-def test_a_huge_result_ends_the_connection_but_not_the_run(
-    transport: str, scenario: Scenario
-) -> None:
-    servers = scenario.open(scenario.endpoint(transport, "huge", timeout=20))
-    result = servers.call(ADD)
-    assert isinstance(result, ErrorObservation) and "over 10,000,000 bytes" in result.content
-
-
-def test_a_compressed_response_is_not_decompressed(scenario: Scenario) -> None:
-    result = scenario.open(scenario.address("bomb", timeout=20)).call(ADD)
-    assert isinstance(result, ErrorObservation)
 
 
 def test_a_server_that_dies_in_a_call_is_gone(scenario: Scenario) -> None:
@@ -149,17 +149,6 @@ def test_a_lost_session_ends_the_server(scenario: Scenario) -> None:
     servers = scenario.open(scenario.address("session-lost"))
     assert "the server was lost" in servers.call(ADD).content
     assert "Continue without it" in servers.call(ADD).content
-
-
-@pytest.mark.parametrize("mode", ["garbage", "html", "cut", "odd-result"])
-def test_an_invalid_response_is_an_observation(mode: str, scenario: Scenario) -> None:
-    result = scenario.open(scenario.address(mode)).call(ADD)
-    assert isinstance(result, ErrorObservation)
-
-
-def test_an_unreadable_listing_leaves_the_server_out(scenario: Scenario) -> None:
-    assert scenario.open(scenario.process("odd")).tools == ()
-    assert "its answer is not one of the protocol" in scenario.notes[0]
 
 
 def test_an_endless_listing_is_bounded_and_reported(scenario: Scenario) -> None:
