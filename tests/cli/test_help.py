@@ -39,7 +39,6 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     ("args", "says"),
     [
         (["nonsense"], "No such command 'nonsense'"),
-        (["resolve"], "no issue is given"),
         (["resolve", "x#1", "--runtime", "moon"], "'moon' is not one of"),
         (["trace", "missing.jsonl"], "missing.jsonl contains no run"),
         (["trace", str(Path(__file__))], "line 1: not a line of JSON"),

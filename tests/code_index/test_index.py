@@ -125,7 +125,7 @@ def test_the_projects_own_sources_are_preferred(tmp_path: Path) -> None:
 
 def test_a_file_beyond_the_processor_time_is_found_by_its_words(tmp_path: Path) -> None:
     files = SLOW | {"a.py": "def f(): ...\n", "z/z.py": "def z(): ...\n"}
-    index = index_of(tmp_path, files, IndexBounds(file_seconds=100.0, seconds=2))
+    index = index_of(tmp_path, files, IndexBounds(file_seconds=100.0, seconds=1))
     answers = Answers(index.build())
     assert index.left_out == 2
     assert "function a.py::f" in answers.search(["f"])

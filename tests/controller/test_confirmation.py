@@ -82,12 +82,25 @@ def test_an_action_without_a_rating_needs_approval_as_one_of_unknown_risk() -> N
     assert (asked.wanted.level, asked.wanted.rule) == (SecurityRisk.UNKNOWN, None)
 
 
-def ruled(action: ActionBase, mode: str = "never", **rules: str) -> Scenario:
-    scenario = Scenario()
+def ruled(
+    *script: ActionBase,
+    mode: str = "never",
+    earlier: Sequence[Event] = (),
+    decision: Request | None = None,
+    **rules: str,
+) -> Scenario:
+    scenario = Scenario(earlier=earlier)
+    if decision:
+        scenario.control.send(decision)
+
+    def call(action: a.McpCall) -> o.McpResult:
+        scenario.sandbox.done.append(action.name)
+        return o.McpResult(content="deleted")
+
     parsed = {name: (parse_action_rule(text),) for name, text in rules.items()}
     confirmation = replace(waiting(Thread(scenario), mode), **parsed)  # type: ignore[arg-type]
-    handlers = {a.McpCall: lambda _: o.McpResult(content="deleted")}
-    scenario.go(DummyAgent([action, FINISH]), confirmation=confirmation, host_handlers=handlers)
+    agent = DummyAgent([*script, FINISH])
+    scenario.go(agent, confirmation=confirmation, host_handlers={a.McpCall: call})
     return scenario
 
 
@@ -111,11 +124,11 @@ MCP_CALL = a.McpCall(server="issues", name="delete", arguments={"id": 7})
 def test_a_rule_asks_a_person_or_refuses_in_every_mode(
     action: ActionBase, rule: str, mode: str
 ) -> None:
-    asking = ruled(action, mode, ask=rule)
+    asking = ruled(action, mode=mode, ask=rule)
     assert asking.state.run_state is RunState.AWAITING_CONFIRMATION
     [asked] = asking.of(ConfirmationAsked)
     assert asked.wanted.rule == rule
-    refusing = ruled(action, mode, refuse=rule)
+    refusing = ruled(action, mode=mode, refuse=rule)
     assert refusing.state.run_state is RunState.FINISHED
     [refused] = refusing.of(o.ErrorObservation)
     assert refused.code == "refused"
@@ -290,29 +303,13 @@ def test_a_decision_given_to_a_later_process_needs_no_second_question() -> None:
         assert later.state.run_state is RunState.FINISHED
 
 
-def browsing(earlier: Sequence[Event], *requests: Request) -> Scenario:
-    scenario = Scenario(earlier=earlier)
-    for request in requests:
-        scenario.control.send(request)
-
-    def call(action: a.McpCall) -> o.McpResult:
-        scenario.sandbox.done.append(action.name)
-        return o.McpResult(content="opened")
-
-    script = [] if earlier else [a.McpCall(server="browser", name="open")]
-    rules = (parse_action_rule("browser/open"),)
-    confirmation = replace(waiting(Thread(scenario), "never"), ask=rules)
-    scenario.go(
-        DummyAgent([*script, FINISH]), confirmation=confirmation, host_handlers={a.McpCall: call}
-    )
-    return scenario
-
-
 def test_an_external_action_allowed_before_is_not_repeated() -> None:
-    first = browsing([])
-    later = browsing(list(first.store), Approve("maria", LATER))
+    first = ruled(MCP_CALL, ask="issues/*")
+    allowed = Approve("maria", LATER)
+    later = ruled(earlier=list(first.store), decision=allowed, ask="issues/*")
+    assert later.sandbox.done == ["delete"]
     events = list(later.store)
     end = next(i for i, e in enumerate(events) if isinstance(e, o.McpResult))
-    again = browsing(events[:end])
+    again = ruled(earlier=events[:end], ask="issues/*")
     assert again.sandbox.done == []
     assert errors(again) == ["interrupted"]

@@ -1,11 +1,11 @@
-"""Tests of the check of a model before a run."""
+"""Tests of the check of a model before a run, and of the test call of `resolver doctor`."""
 
 import pytest
 from pydantic import SecretStr
 
 from resolver.errors import ModelAuthError, ModelError
 from resolver.llm.base import DEFAULT_SET_BY, Model, ModelConfig
-from resolver.llm.preflight import check_model, explain
+from resolver.llm.preflight import check_model, explain, probe
 from resolver.llm.registry import make_model
 from tests.parts.model_endpoint import Answer, ModelEndpoint, error, html, reply
 
@@ -79,3 +79,12 @@ def test_a_certificate_that_is_not_trusted_is_explained() -> None:
     explained = explain(ModelError(text, "", cause="provider_down"), DEFAULT_SET_BY)
     assert explained.what == f"nothing answers at the address: {text}"
     assert "SSL_CERT_FILE" in explained.next_step
+
+
+def test_a_test_call_is_shown_with_its_price(model_endpoint: ModelEndpoint) -> None:
+    model_endpoint.readiness = reply("ready")
+    config = at(model_endpoint, "gpt-4o")
+    said = probe(make_model(config, on_retry=lambda *_: None, sleep=lambda _: None))
+    assert said.startswith("gpt-4o answered in ")
+    assert said.endswith("(110 tokens, $0.000350)")
+    assert len(model_endpoint.checks) == 1

@@ -1,12 +1,10 @@
 """Logs to condense, and a condenser's model with scripted replies."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from resolver.errors import LimitReached, ModelError
 from resolver.events import actions as a
 from resolver.events import observations as o
-from resolver.events.base import EventBase
 from resolver.events.lifecycle import Condensation, ServiceReplied, Warned
 from resolver.llm.base import ChatMessage, RecordedModel, ToolSpec
 from resolver.memory.condensers.view import Condenser, LogCondenser
@@ -83,7 +81,3 @@ def asker(log: Log, model: Noting) -> SummaryClient:
 
 def warnings(log: Log) -> list[tuple[str, str]]:
     return [(e.about, e.message) for e in log.state.events if isinstance(e, Warned)]
-
-
-def of(log: Log, kind: type[EventBase]) -> list[Any]:
-    return [event for event in log.state.events if isinstance(event, kind)]
