@@ -28,9 +28,9 @@ BROWSER_TOOL = McpTool(server="browser", name="browser_navigate")
 class ListeningModel:
     """Returns its replies in turn, raises errors among them, and stores its requests."""
 
-    def __init__(self, *replies: Completion | Exception, supports_tools: bool = True) -> None:
+    def __init__(self, *replies: Completion | Exception) -> None:
         self.name = "listening"
-        self.supports_tools = supports_tools
+        self.supports_tools = True
         self.supports_vision = False
         self.asked: list[tuple[list[ChatMessage], list[ToolSpec] | None]] = []
         self._replies = list(replies)

@@ -13,6 +13,7 @@ from resolver.cli.agent_workflow import workflow_text
 from resolver.config.settings import EVENT_SETTINGS, Settings
 from resolver.config.sources import input_variables, own_variables
 from scripts.attacks_docs import attacks_page
+from scripts.events_docs import events_page
 from scripts.generated_parts import generated_files
 from scripts.reference_docs import reference_pages
 from scripts.settings_docs import settings_page
@@ -59,6 +60,7 @@ def test_what_is_generated_is_up_to_date() -> None:
     pages = {
         "docs/reference/settings.md": settings_page(),
         "docs/reference/attacks.md": attacks_page(),
+        "docs/reference/events.md": events_page(),
         **generated_files(),
         **reference_pages(),
     }

@@ -19,6 +19,7 @@ from resolver.memory.condensers.view import LogCondenser
 from resolver.models.run import Completion, PlanItem, RunLimits, RunState
 from tests.controller.dummy_agent import DummyAgent
 from tests.controller.scenario import (
+    Sandbox,
     Scenario,
     all_events,
     bash,
@@ -193,19 +194,19 @@ def test_time_without_a_process_does_not_count_for_the_delegate() -> None:
     assert len(scenario.nested(Resumed)) == 2
 
 
-class FragileSandbox:
+class FragileSandbox(Sandbox):
     """A sandbox that ends when it executes a command with `die`, `lives` times."""
 
     def __init__(self, lives: int) -> None:
-        self.lives, self.done = lives, list[str]()
+        super().__init__()
+        self.lives = lives
 
-    def execute(self, action: SandboxAction) -> o.CmdOutput:
-        command = str(getattr(action, "command", action.kind))
-        self.done.append(command)
-        if "die" in command and self.lives > 0:
+    def execute(self, action: SandboxAction) -> o.Observation:
+        observation = super().execute(action)
+        if "die" in self.done[-1] and self.lives > 0:
             self.lives -= 1
             raise SandboxLost("the sandbox was lost: it was killed")
-        return o.CmdOutput(content=f"did {command}", exit_code=0)
+        return observation
 
 
 @pytest.mark.parametrize("delegated", [False, True])
@@ -222,7 +223,7 @@ def test_an_action_that_keeps_ending_its_sandbox_is_reported_to_the_agent(
     losses = 0
     while True:  # as `execute` does, with a new sandbox for each controller
         scenario = Scenario(*replies, earlier=events)
-        scenario.sandbox = sandbox  # type: ignore[assignment]
+        scenario.sandbox = sandbox
         try:
             outcome = scenario.go(delegates=scenario.delegate)
         except SandboxLost:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from resolver.events import actions as a
 from resolver.events import observations as o
+from resolver.events.lifecycle import SystemPrompt
 from resolver.memory.conversation import (
     DROPPED_AT_ONCE,
     MAX_IMAGE_LENGTH,
@@ -16,7 +17,9 @@ from resolver.memory.conversation import (
     Dialect,
     first_sent_image,
 )
-from tests.memory.logs import Log, started
+from resolver.models.issue_context import Picture
+from tests.memory.logs import Log, started, task
+from tests.trace import sample
 
 DIALECTS: list[Dialect] = ["tools", "tags"]
 
@@ -116,3 +119,38 @@ def test_older_images_are_dropped_several_at_a_time(dialect: Dialect) -> None:
         assert sent(messages)[-1] == url(number)
     assert changes <= -(-(30 - MAX_IMAGES) // DROPPED_AT_ONCE)
     assert "[image 1: no longer shown; make it again if you need it]" in words(before)
+
+
+def started_with(*pictures: Picture) -> Log:
+    opening = sample.started()
+    task_with_pictures = opening.task.model_copy(update={"pictures": pictures})
+    opening = opening.model_copy(update={"task": task_with_pictures})
+    return Log(opening, SystemPrompt(content="rules"), task())
+
+
+def picture(number: int, data: str = "") -> Picture:
+    return Picture(number=number, where="in the description", data=data)
+
+
+def test_fetched_pictures_follow_the_task_with_their_numbers() -> None:
+    log = started_with(picture(1), picture(2, url(2)), picture(3, url(3)))
+    (_, first) = memory().messages(log.state)
+    assert first["content"][0]["text"] == (
+        "fix it\n[picture 2: shown below]\n[picture 3: shown below]"
+    )
+    assert [p["text"] for p in first["content"] if p["type"] == "text"][1:] == [
+        "Picture 2:",
+        "Picture 3:",
+    ]
+    assert sent(memory().messages(log.state)) == [url(2), url(3)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_pictures_of_the_task_are_not_counted_or_dropped_with_others(dialect: Dialect) -> None:
+    log = started_with(picture(1, url(9000)))
+    for number in range(MAX_IMAGES + 1):
+        looked(log, url(number))
+    messages = memory(dialect).messages(log.state)
+    assert sent(messages)[0] == url(9000)
+    assert "[image 1: no longer shown" in words(messages)
+    assert len(sent(messages)) < MAX_IMAGES + 1

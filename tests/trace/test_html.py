@@ -1,7 +1,6 @@
 """Tests of the HTML trace: complete, self-contained and inert."""
 
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from resolver.trace.steps import build_view
 from resolver.trace.view import TraceStep
 from tests.trace.events import any_events
 from tests.trace.sample import HOSTILE, hostile, numbered, realistic
+from tests.trace.test_markdown import ParsedPage
 
 OURS = {
     "html", "head", "meta", "title", "style", "body", "header", "main", "section", "h1", "h2", "p",
@@ -24,31 +24,13 @@ OURS = {
 }  # fmt: skip
 
 
-class Tags(HTMLParser):
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.seen: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.append((tag, dict(attrs)))
-        if tag not in {"meta", "img", "br", "hr", "input"}:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-
 def check(html: str) -> None:
-    tags = Tags(html)
-    assert tags.open == []
-    names = [tag for tag, _ in tags.seen]
+    page = ParsedPage(html)
+    names = page.tags
     assert set(names) <= OURS and names.count("script") == 1
-    anchors = [attributes["id"] for _, attributes in tags.seen if "id" in attributes]
+    anchors = [attributes["id"] for _, attributes in page.seen if "id" in attributes]
     assert len(anchors) == len(set(anchors))
-    for tag, attributes in tags.seen:
+    for tag, attributes in page.seen:
         assert not any(name.startswith("on") or name == "style" for name in attributes)
         assert tag != "script" or not attributes
         if tag == "img":

@@ -13,7 +13,13 @@ from resolver.events import observations as o
 from resolver.models.run import PlanItem
 from resolver.trace.markdown import CommentTrace, render_markdown
 from resolver.trace.plain import clean
-from resolver.trace.untrusted_text import fenced, inline_code, plain_prose, utf16_length
+from resolver.trace.untrusted_text import (
+    fenced,
+    inline_code,
+    plain_prose,
+    quote_markdown,
+    utf16_length,
+)
 from tests.trace.events import any_events, text
 from tests.trace.sample import HOSTILE, hostile, numbered
 
@@ -25,30 +31,36 @@ OURS = {
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable("table")
 
 
-class Page(HTMLParser):
-    """Reads a rendered page: its tags, whether they close, the words outside code."""
+VOID = {"meta", "img", "br", "hr", "input"}
+
+
+class ParsedPage(HTMLParser):
+    """Reads a rendered page, whose tags have to close: its tags, the words outside code."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.open: list[str] = []
-        self.tags: list[str] = []
-        self.attributes: list[tuple[str, str | None]] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
         self.words = ""
         self.code: list[str] = []
         self.comments = 0
         self.feed(html)
         self.close()
+        assert self.open == []
+
+    @property
+    def tags(self) -> list[str]:
+        return [tag for tag, _ in self.seen]
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self.attributes += attrs
-        if tag != "br":
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
             self.open.append(tag)
         if tag == "code":
             self.code.append("")
 
     def handle_endtag(self, tag: str) -> None:
-        if tag != "br":
+        if tag not in VOID:
             assert self.open.pop() == tag
 
     def handle_comment(self, data: str) -> None:
@@ -61,13 +73,12 @@ class Page(HTMLParser):
             self.words += data
 
 
-def read(markdown: str) -> Page:
+def read(markdown: str) -> ParsedPage:
     """Return the rendered page, checked for what applies to every trace."""
-    page = Page(MARKDOWN.render(markdown))
-    assert page.open == []
+    page = ParsedPage(MARKDOWN.render(markdown))
     assert set(page.tags) <= OURS
     assert page.comments == 0
-    assert all(name == "class" for name, _ in page.attributes)
+    assert all(attributes.keys() <= {"class"} for _, attributes in page.seen)
     assert not re.search(r"@\w|#\d|GH-\d|://|www\.", page.words, re.IGNORECASE), page.words
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", markdown)
     return page
@@ -153,3 +164,37 @@ def test_a_comment_begins_with_the_plan_and_leaves_the_last_message_to_the_comme
     read(comment)
     assert comment.index("✓ look @\u200boctocat") < comment.index("1. Plan")
     assert "All is well" not in comment
+
+
+def test_code_bold_text_and_lists_are_kept() -> None:
+    page = read(
+        quote_markdown("**Next:** run `a_b` and\n- `x`\n- see `y`\n\n```py\nf(1)\n```\nend")
+    )
+    assert page.code == ["a_b", "x", "y", "f(1)\n"]
+    assert {"strong", "ul", "li", "pre", "blockquote"} <= set(page.tags)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[x](https://evil.example) <b>@octocat</b> #1 ![i](https://evil.example/i.png)",
+        "- # heading\n- - -\n- > quote\n- 1. x",
+        "a `b\nc` d",
+        "```\nnever closed @octocat #1",
+        "~~~\n```\n~~~\n@octocat",
+        "\ue0000\ue001 `x` \ue0009\ue001",
+        "$`x`$ **@octocat** **#1**",
+        "``",
+        "*" * 5_000,
+        "`" * 5_000,
+        "```\n" * 5_000,
+    ],
+)
+def test_all_other_markup_is_inert(text: str) -> None:
+    page = read(quote_markdown(text))
+    assert not {"a", "img", "h1", "h2", "h3", "b", "ol"} & set(page.tags)
+
+
+@given(st.text(alphabet="`~*-_ \n\\@#:ab1.$<>[](){}!&", max_size=120))
+def test_any_text_is_closed_and_inert(text: str) -> None:
+    read(f"{quote_markdown(text)}\n\nafter")
