@@ -40,7 +40,6 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
     [
         (["nonsense"], "No such command 'nonsense'"),
         (["resolve", "x#1", "--runtime", "moon"], "'moon' is not one of"),
-        (["trace", "missing.jsonl"], "missing.jsonl contains no run"),
         (["trace", str(Path(__file__))], "line 1: not a line of JSON"),
         (["demo", "--folder", "/proc/x"], "resolver: /proc/x: No such file"),
         # The byte E9, as it is in Latin-1: Python has it as a lone surrogate.

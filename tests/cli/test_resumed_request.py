@@ -1,6 +1,5 @@
 """Tests of which request `--resume` and `resolver publish` continue, from the files of a run."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -82,21 +81,9 @@ def test_a_folder_that_another_process_uses_is_refused(folder: Path) -> None:
     held.close()
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda line: line.replace('"schema_version":1', '"schema_version":9'), "version"),
-        (lambda line: line[:-19], "line 1"),
-        (lambda line: line.replace('"id":0', '"id":3'), "line 1"),
-    ],
-)
-def test_a_log_that_can_not_be_continued_stays_as_it_is(
-    folder: Path, change: Callable[[str], str], says: str
-) -> None:
-    first, rest = log(RunState.ERROR).split("\n", 1)
-    damaged = f"{change(first)}\n{rest}"
-    assert damaged != log(RunState.ERROR)
-    (folder / EVENTS).write_text(damaged)
-    with pytest.raises(LogError, match=says):
+def test_a_log_of_another_version_can_not_be_continued_and_stays_as_it_is(folder: Path) -> None:
+    newer = log(RunState.ERROR).replace('"schema_version":1', '"schema_version":9')
+    (folder / EVENTS).write_text(newer)
+    with pytest.raises(LogError, match="version 9"):
         resumed_request(folder)
-    assert (folder / EVENTS).read_text() == damaged
+    assert (folder / EVENTS).read_text() == newer

@@ -45,10 +45,17 @@ def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+def statements_in(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements and handlers below a node, without a look into expressions."""
+    for name in ("body", "handlers", "orelse", "finalbody", "cases"):
+        for child in getattr(node, name, ()):
+            yield child
+            yield from statements_in(child)
+
+
 @cache
 def nodes_of(path: Path) -> tuple[ast.AST, ...]:
-    kinds = (ast.stmt, ast.ExceptHandler)
-    return tuple(n for n in ast.walk(tree_of(path)) if isinstance(n, kinds))
+    return tuple(statements_in(tree_of(path)))
 
 
 def nodes(path: Path, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
@@ -76,7 +83,7 @@ def test_every_module_class_and_function_fits_its_size() -> None:
 def imports_inside_functions(path: Path) -> Iterator[tuple[int, str]]:
     """Yield line and package of each import inside a function."""
     for function in nodes(path, ast.FunctionDef, ast.AsyncFunctionDef):
-        for node in ast.walk(function):
+        for node in statements_in(function):
             if isinstance(node, ast.Import):
                 yield from ((node.lineno, alias.name.split(".")[0]) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
