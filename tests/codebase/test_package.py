@@ -8,8 +8,6 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-import pytest
-
 from resolver import __version__
 from resolver.config.version import COMMIT_FILE, read_commit, version_text
 from tests.parts.runs import git, make_checkout
@@ -25,9 +23,16 @@ def test_the_version_names_the_commit_of_a_checkout(tmp_path: Path) -> None:
     assert version_text(checkout / "resolver") == f"{__version__} ({commit[:12]}-dirty)"
 
 
-@pytest.fixture
-def distributions(tmp_path: Path) -> Path:
-    """A folder with the wheel and the source distribution of the files of this checkout."""
+def build(source: Path, output: Path, *targets: str) -> None:
+    options = [word for target in targets for word in ("-t", target)]
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", *options, "-d", str(output)],
+        cwd=source, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
+        check=True, capture_output=True,
+    )  # fmt: skip
+
+
+def test_a_source_distribution_builds_the_same_wheel(tmp_path: Path) -> None:
     tracked = subprocess.run(
         ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         capture_output=True, text=True, check=True,
@@ -41,20 +46,7 @@ def distributions(tmp_path: Path) -> Path:
     git(source, "add", "-A")
     git(source, "commit", "-q", "-m", "Begin")
     build(source, tmp_path / "dist", "sdist", "wheel")
-    return tmp_path / "dist"
-
-
-def build(source: Path, output: Path, *targets: str) -> None:
-    options = [word for target in targets for word in ("-t", target)]
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", *options, "-d", str(output)],
-        cwd=source, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"},
-        check=True, capture_output=True,
-    )  # fmt: skip
-
-
-def test_a_source_distribution_builds_the_same_wheel(distributions: Path, tmp_path: Path) -> None:
-    [wheel], [sdist] = distributions.glob("*.whl"), distributions.glob("*.tar.gz")
+    [wheel], [sdist] = (tmp_path / "dist").glob("*.whl"), (tmp_path / "dist").glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         commit = archive.read(f"resolver/{COMMIT_FILE}").decode().strip()

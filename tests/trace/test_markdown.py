@@ -114,7 +114,7 @@ def test_a_fence_contains_its_text_unchanged(text: str) -> None:
     assert "after" in page.words
 
 
-@pytest.mark.parametrize("count", [3, 4, 50, 199, 254, 255, 256, 70_000])
+@pytest.mark.parametrize("count", [3, 50, 254, 255, 256, 70_000])
 @pytest.mark.parametrize("marks", ["`", "~", "`~"])
 def test_runs_of_fence_characters_of_any_length_do_not_close_a_block(
     count: int, marks: str
