@@ -18,6 +18,7 @@ from resolver.git.push import Identity, write_branch, write_commit
 from resolver.git.workspace import DIFF_LIMIT, Workspace
 from resolver.models.run import Patch
 from resolver.sandbox.change import checkout, export_change
+from resolver.sandbox.wire import ChangeResult
 from tests.parts.git_http import git_http_app, token_gate
 from tests.parts.templates import Templates
 from tests.parts.wsgi import serve
@@ -101,9 +102,13 @@ class Scenario:
     root: Path
     scratch: Path
 
+    def change(self) -> ChangeResult:
+        """Return what the sandbox says about the change."""
+        return export_change(str(self.root), str(self.scratch), self.workspace.base, GIT)
+
     def export(self, limit: int = DIFF_LIMIT) -> Patch:
         """Return the change that the host receives from the sandbox folder."""
-        change = export_change(str(self.root), str(self.scratch), self.workspace.base, GIT)
+        change = self.change()
         bundle = Path(change["bundle"]) if change["bundle"] else None
         return self.workspace.receive(bundle, change["commit"], change["tree"], limit)
 

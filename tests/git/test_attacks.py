@@ -27,7 +27,6 @@ from tests.git.scenario import (
     US,
     Scenario,
     commit_all,
-    copy_scenario,
     link,
     make_repository,
     open_scenario,
@@ -42,17 +41,6 @@ from tests.parts.hostile_repositories import (
     write_tree_bomb,
 )
 from tests.parts.nested_folders import NAME, make_nested_folders
-from tests.parts.templates import Templates
-
-
-def build_scenario(place: Path) -> Scenario:
-    files: dict[str | bytes, bytes | str] = {"README.md": "hello\n", "src/a.py": "a = 1\n"}
-    return open_scenario(make_repository(place / "source", files), place)
-
-
-@pytest.fixture
-def scenario(templates: Templates, tmp_path: Path) -> Scenario:
-    return copy_scenario(templates, build_scenario, tmp_path)
 
 
 @pytest.fixture
@@ -258,7 +246,7 @@ def test_files_below_a_folder_named_git_are_exported(scenario: Scenario) -> None
     assert scenario.export().tree == expected
 
 
-def _exported(scenario: Scenario, *before: str) -> ChangeResult:
+def _exported(scenario: Scenario, *before: str, **variables: str) -> ChangeResult:
     """Export the change in a process of its own, which may be started by another command."""
     code = (
         "import json, sys; from resolver.sandbox.change import export_change; "
@@ -268,6 +256,7 @@ def _exported(scenario: Scenario, *before: str) -> ChangeResult:
     done = subprocess.run(
         [*before, sys.executable, "-c", *args],
         cwd=Path(__file__).parents[2],
+        env={**os.environ, **variables},
         capture_output=True,
         check=True,
     )
@@ -281,7 +270,7 @@ def test_what_git_does_not_take_is_left_out_and_named(scenario: Scenario) -> Non
     plain_git(scenario.root / "empty-repo", "init", "-q")
     write(scenario.root, "new", "x\n")
     assert [f.path for f in scenario.export().files] == ["new"]
-    left_out = _exported(scenario)["left_out"]
+    left_out = scenario.change()["left_out"]
     assert left_out == ["empty-repo/", "sub/.GIT/hooks/post-checkout"]
 
 
@@ -305,12 +294,12 @@ def test_what_is_unreadable_is_left_out_and_the_rest_is_not_lost(scenario: Scena
 
 def test_what_lies_deeper_than_a_path_may_be_long_is_left_out_and_named(scenario: Scenario) -> None:
     make_nested_folders(scenario.root, 21)
-    found = _exported(scenario)
+    found = scenario.change()
     assert found["bundle"] is None
     [left_out] = found["left_out"]
     assert left_out.startswith(f"{NAME}/") and left_out.endswith(".../") and len(left_out) < 400
     write(scenario.root, "new", "x\n")
-    found = _exported(scenario)
+    found = scenario.change()
     assert found["bundle"] and found["left_out"] == [left_out]
     remove_tree(scenario.root)
 
@@ -352,24 +341,19 @@ def test_environment_variables_of_the_sandbox_have_no_effect(
     scenario: Scenario, tmp_path: Path
 ) -> None:
     write(scenario.root, "new", "x\n")
-    code = "import sys; from resolver.sandbox.change import *; export_change(*sys.argv[1:])"
-    args = (str(scenario.root), str(scenario.scratch), scenario.workspace.base, GIT)
+    expected = scenario.expected_tree()
     home = tmp_path / "home"
     write(home, ".gitconfig", '[core]\n\texcludesFile = ~/all\n[filter "x"]\n\tclean = rev\n')
     write(home, "all", "*\n")
     write(home, ".config/git/ignore", "*\n")
     write(home, ".config/git/attributes", "* filter=x\n")
-    subprocess.run(
-        [sys.executable, "-c", code, *args],
-        env={
-            **os.environ, "HOME": str(home), "XDG_CONFIG_HOME": str(home / ".config"),
-            "GIT_DIR": str(tmp_path / "nowhere"), "GIT_INDEX_FILE": "/nowhere/index",
-            "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"), "GIT_OBJECT_DIRECTORY": "/nowhere",
-            "GIT_EXTERNAL_DIFF": "false", "GIT_CONFIG_PARAMETERS": "'core.bare=true'",
-        },
-        cwd=Path(__file__).parents[2], check=True,
+    found = _exported(
+        scenario, HOME=str(home), XDG_CONFIG_HOME=str(home / ".config"),
+        GIT_DIR=str(tmp_path / "nowhere"), GIT_INDEX_FILE="/nowhere/index",
+        GIT_CONFIG_GLOBAL=str(home / ".gitconfig"), GIT_OBJECT_DIRECTORY="/nowhere",
+        GIT_EXTERNAL_DIFF="false", GIT_CONFIG_PARAMETERS="'core.bare=true'",
     )  # fmt: skip
-    assert [f.path for f in scenario.export().files] == ["new"]
+    assert found["tree"] == expected
 
 
 @pytest.fixture

@@ -149,7 +149,8 @@ UNCHANGED: dict[str | bytes, bytes | str] = {".gitignore": "*.log\nbuild/\n", "s
 IGNORED = ("debug.log", "build/out", "sub/x.tmp")
 
 
-def _put(root: Path, path: bytes, content: Content) -> None:
+def put(root: Path, path: bytes, content: Content) -> None:
+    """Give a file this content, and remove it with its empty folders if that is None."""
     match content:
         case None:
             full = os.path.join(os.fsencode(root), path)
@@ -168,7 +169,7 @@ def build_scenario(place: Path) -> Scenario:
     source = make_repository(place / "source", UNCHANGED)
     for path, (content, _) in CHANGED.items():
         if content is not None:
-            _put(source, path, content)
+            put(source, path, content)
     commit_all(source, "every kind")
     return open_scenario(source, place)
 
@@ -201,7 +202,7 @@ def test_the_published_tree_and_diff_have_every_kind_of_change(scenario: Scenari
     before = (scenario.root / "same-time").stat()
     # What goes makes place for what comes.
     for path, (_, content) in sorted(CHANGED.items(), key=lambda row: row[1][1] is not None):
-        _put(scenario.root, path, content)
+        put(scenario.root, path, content)
     finish(scenario.root, before)
     expected = scenario.expected_tree()
     patch = scenario.export()

@@ -12,23 +12,14 @@ from tests.git.scenario import (
     US,
     Scenario,
     Served,
-    copy_scenario,
-    make_repository,
-    open_scenario,
     plain_git,
     serve_clone,
     write,
 )
-from tests.parts.templates import Templates
-
-
-def build_scenario(place: Path) -> Scenario:
-    return open_scenario(make_repository(place / "source"), place)
 
 
 @pytest.fixture
-def scenario(templates: Templates, tmp_path: Path) -> Scenario:
-    scenario = copy_scenario(templates, build_scenario, tmp_path)
+def scenario(scenario: Scenario) -> Scenario:
     write(scenario.root, "new.txt", "new\n")
     return scenario
 
