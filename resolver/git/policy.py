@@ -315,11 +315,10 @@ def _files_adding_secrets(
 ) -> set[bytes]:
     """Return the paths of the files that the change adds a secret to."""
     blobs = {b for c in changes for b in (c.old_blob, c.new_blob) if b is not None}
-    # NUL bytes are removed, so that UTF-16 text can be searched like ASCII.
     blobs_with_secret = {
         blob
         for blob, data in read_blobs(workspace.git, blobs)
-        if redactor.holds_secret(_as_text(data.replace(b"\0", b"")))
+        if redactor.holds_secret(_as_text(data))
     }
     # A secret may be a plain word that was in the file before, such as the password of a test
     # database. So a file that had a secret counts only if some line added by the change has one.

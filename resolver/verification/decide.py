@@ -74,9 +74,8 @@ def decide(
     checks: the comparisons of the checks that were executed.
     changed_files: paths of the files that the change adds, modifies or deletes.
     review: parts of the change that a person must look at.
-    obstacle: why the verification could not be finished: "disabled", "sandbox_error",
-        "environment", "time_limit" or "unfinished". A worse reason that was seen until then takes
-        its place.
+    obstacle: why the verification could not be finished: "sandbox_error", "environment",
+        "time_limit" or "unfinished". A worse reason that was seen until then takes its place.
     """
     points = tuple(point for point in review if _counts(point, checks))
     found = Verification(
@@ -85,12 +84,10 @@ def decide(
         omitted=tuple(omitted),
         review=points,
     )
-    reason = obstacle
-    if obstacle != "disabled":
-        reasons = [reason for check in checks for reason in _reasons_against(check)]
-        reasons += [obstacle] if obstacle else []
-        reasons += [] if changed_files else ["no_change"]
-        reason = min(reasons, key=_RANK.__getitem__, default=None)
+    reasons = [reason for check in checks for reason in _reasons_against(check)]
+    reasons += [obstacle] if obstacle else []
+    reasons += [] if changed_files else ["no_change"]
+    reason = min(reasons, key=_RANK.__getitem__, default=None)
     if not reason and not checks and not omitted:
         return found.model_copy(update={"verdict": "no_checks"})
     if not reason and not any(map(_shows_something, checks)):

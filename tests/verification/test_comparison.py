@@ -84,17 +84,17 @@ def test_a_reproduction_is_seen_three_times_at_both_trees(side: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("head", "without"),
-    [("ppp", "fpf"), ("pfp", "fff"), ("ppp", "ffp")],
+    ("head", "without", "old"),
+    [("ppp", "fpf", ""), ("pfp", "fff", ""), ("ppp", "ffp", ""), ("ppp", "fff", "pf")],
 )
 def test_a_test_that_differs_in_one_repetition_is_flaky_and_proves_nothing(
-    head: str, without: str
+    head: str, without: str, old: str
 ) -> None:
-    found = compare(
-        run(a="p"),
-        [run(int(letter == "f"), a="p", n=letter) for letter in head],
-        [run(int(letter == "f"), n=letter) for letter in without],
+    with_code, without_code, with_old_tests = (
+        [run(int(letter == "f"), a="p", n=letter) for letter in letters]
+        for letters in (head, without, old)
     )
+    found = compare(run(a="p"), with_code, without_code, with_old_tests)
     assert found.reproduction == ()
     assert [case.id for case in found.flaky] == ["n"]
 
@@ -155,8 +155,17 @@ def test_new_tests_that_prove_nothing_are_named() -> None:
 # -- the tests of the base, which the change has altered
 
 
-def test_tests_that_cannot_be_loaded_with_the_change_are_lost_and_not_altered() -> None:
-    error = CaseResult(id="t.py", status="error", message="ImportError while importing test")
+@pytest.mark.parametrize(
+    "error",
+    [
+        CaseResult(id="t.py", status="error", message="ImportError while importing test"),
+        CaseResult(id="t.py", status="failed", message="No", file="tests/t.py"),
+        CaseResult(id="unittest.loader._FailedTest.t", status="failed", message="No"),
+    ],
+)
+def test_tests_that_cannot_be_loaded_with_the_change_are_lost_and_not_altered(
+    error: CaseResult,
+) -> None:
     unloaded = CheckExecution(exit_code=2, seconds=1, cases=(error,))
     base = run(0, a="p", b="p")
     found = compare(base, unloaded, run(1, new="f"), old=unloaded)

@@ -185,7 +185,7 @@ def test_the_worst_reason_is_given(obstacle: VerificationReason, expected: str) 
     assert verdict(found) == ("not_verified", expected)
 
 
-@pytest.mark.parametrize("obstacle", ["disabled", "sandbox_error", "time_limit", "unfinished"])
+@pytest.mark.parametrize("obstacle", ["sandbox_error", "time_limit", "unfinished"])
 def test_an_unfinished_verification_says_why(obstacle: VerificationReason) -> None:
     assert verdict(decide([], changed_files=FILES, obstacle=obstacle)) == ("not_verified", obstacle)
     assert decide([GOOD], changed_files=FILES, obstacle=obstacle).verdict == "not_verified"

@@ -23,8 +23,11 @@ FORMATS: tuple[ReportFormat, ...] = (
     "jest-json",
     "cargo",
 )
-REAL = [(REPORTS / name).read_bytes() for name, _ in SAMPLES]
-REAL += [text.encode() for text in (GRADLE, PHPUNIT)]
+REAL = {
+    report_format: [(REPORTS / name).read_bytes() for name, its in SAMPLES if its == report_format]
+    for report_format in FORMATS
+}
+REAL["junit"] += [text.encode() for text in (GRADLE, PHPUNIT)]
 FRAGMENTS = (
     b"<testsuite>", b"</testcase>", b"<failure>", b"]]>", b"&#0;", b"&x;", b"<!DOCTYPE a>", b"\x00",
     b"\xff", b"\x1b[31m", b"\n", b"failures:\n", b"---- a stdout ----\n",
@@ -35,9 +38,9 @@ FRAGMENTS = (
 
 
 @st.composite
-def mutated_reports(draw: st.DrawFn) -> bytes:
+def mutated_reports(draw: st.DrawFn, report_format: ReportFormat) -> bytes:
     """Return a real report with parts removed, repeated and replaced by other syntax."""
-    report = bytearray(draw(st.sampled_from(REAL)))
+    report = bytearray(draw(st.sampled_from(REAL[report_format])))
     for _ in range(draw(st.integers(0, 6))):
         start = draw(st.integers(0, len(report)))
         end = min(len(report), start + draw(st.integers(0, 300)))
@@ -64,8 +67,10 @@ def check(content: bytes, report_format: ReportFormat) -> None:
 
 
 @pytest.mark.parametrize("report_format", FORMATS)
-@given(content=mutated_reports() | st.binary() | st.text().map(str.encode))
-def test_any_bytes_are_cases_or_faults(report_format: ReportFormat, content: bytes) -> None:
+@given(data=st.data())
+def test_any_bytes_are_cases_or_faults(report_format: ReportFormat, data: st.DataObject) -> None:
+    reports = mutated_reports(report_format) | st.binary() | st.text().map(str.encode)
+    content = data.draw(reports)
     check(content, report_format)
     read_reports(report_format, {}, content.decode(errors="replace"), "/repo")
 

@@ -5,7 +5,14 @@ from pathlib import Path
 import pytest
 
 from resolver.models.verification import TreeName
-from resolver.verification.trees import ChangeTrees, build_trees, read_expectations
+from resolver.verification.trees import (
+    MAX_EXPECTATIONS,
+    MAX_LINES,
+    MAX_TEXT_BYTES,
+    ChangeTrees,
+    build_trees,
+    read_expectations,
+)
 from tests.git.trees import Changes, patch_of, write_base
 
 BASE = {
@@ -89,6 +96,9 @@ def test_a_test_file_that_is_moved_is_where_it_was(tmp_path: Path, text: str) ->
     assert "tests/test_a.py" not in change.files("base_with_tests")
 
 
+LONG = " " * MAX_TEXT_BYTES
+
+
 def points(change: Change) -> list[tuple[str, str | None]]:
     return [(point.kind, point.path) for point in change.trees.review]
 
@@ -102,6 +112,7 @@ def test_tests_alone_are_named(tmp_path: Path) -> None:
     [
         ("package.json", '{"scripts": {"test": "a"}}', '{"scripts": {"test": "b"}}', ["manifest"]),
         ("package.json", '{"version": "1"}', '{"version": "2"}', []),
+        pytest.param("package.json", "{}", "{}" + LONG, ["manifest"], id="long"),
         ("Makefile", "test:\n\tpytest\n", "test:\n\ttrue\n", ["manifest"]),
         (".agents/setup.sh", "pip install x", "pip install y", ["setup"]),
         ("src/lib.rs", "fn a() {}\n#[cfg(test)]\n", "fn a() {}\n#[cfg(test)]\n2", ["inline_tests"]),
@@ -127,3 +138,12 @@ def test_the_altered_parts_of_a_test_are_shown_side_by_side(tmp_path: Path) -> N
     found = read_expectations(git, base, change.head, change.trees.altered_tests)
     shown = [(part.path, part.old, part.new) for part in found]
     assert shown == [("tests/test_a.py", "y = 2", "y = 5"), ("tests/test_b.py", "2", "")]
+
+
+def test_of_many_altered_parts_some_are_shown_and_of_a_long_file_none(tmp_path: Path) -> None:
+    many, long = "1\nx\n" * (MAX_EXPECTATIONS + 1), "1\n" * (MAX_LINES + 1)
+    old = {"tests/test_long.py": long, "tests/test_many.py": many}
+    change = changed(tmp_path, {path: text.replace("1", "2") for path, text in old.items()}, old)
+    git, base = change.workspace.git, change.workspace.base
+    found = read_expectations(git, base, change.head, change.trees.altered_tests)
+    assert [part.path for part in found] == ["tests/test_many.py"] * MAX_EXPECTATIONS

@@ -1,7 +1,6 @@
 """Takes a change from git objects to the verdict, in sandboxes that are folders of this machine."""
 
 import io
-import subprocess
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from resolver.verification.runner import CheckExecutor, CheckRunner
 from resolver.verification.sandbox_checks import execute_check
 from resolver.verification.selection import select_checks
 from resolver.verification.trees import build_trees
+from tests.git.trees import commit_of, write_base
 from tests.verification.suite.local_sandbox import LocalSandbox
 
 Files = Mapping[str, str]
@@ -69,20 +69,8 @@ def verify_files(
 
 def write_repository(folder: Path, base: Files, head: Files) -> tuple[Workspace, str]:
     """Write a bare repository, and return it at the base, and the tree of the head."""
-    stream = b""
-    for number, files in enumerate((base, head), 1):
-        stream += b"commit refs/heads/%d\ncommitter A <a@b> %d +0000\ndata 1\nx\n" % (number, number)
-        for path, text in files.items():
-            mode = b"755" if text.startswith("#!") else b"644"
-            data = text.encode()
-            stream += b"M %s inline %s\ndata %d\n%s\n" % (mode, path.encode(), len(data), data)
-    subprocess.run(["git", "init", "-q", "--bare", folder], check=True)
-    command = ["git", "-C", folder, "fast-import", "--quiet"]
-    subprocess.run(command, input=stream, check=True)
-    references = ["git", "-C", folder, "rev-parse", "1", "2^{tree}"]
-    found = subprocess.run(references, capture_output=True, check=True, text=True)
-    commit, tree = found.stdout.split()
-    return Workspace(folder, str(folder), commit, "1"), tree
+    workspace = write_base(folder, base)
+    return workspace, workspace.tree(commit_of(workspace.git, head))
 
 
 def read_files(workspace: Workspace, tree: str) -> Files:
