@@ -15,9 +15,19 @@ from resolver.errors import UsageError
 
 MAX_SETTINGS = 40
 SET_BY_REPOSITORY = {
-    "max_iterations", "max_budget", "max_time", "image", "setup", "verify", "checks",
-    "base_branch", "mcp", "condenser", "draft", "signed_commits",
-}  # fmt: skip
+    "max_iterations",
+    "max_budget",
+    "max_time",
+    "image",
+    "setup",
+    "verify",
+    "checks",
+    "base_branch",
+    "mcp",
+    "condenser",
+    "draft",
+    "signed_commits",
+}
 
 
 def refused(environment: dict[str, str], repository: dict[str, object] | bytes) -> UsageError:
