@@ -51,23 +51,14 @@ class Forge:
     def refused(self, bundle: Path | None, commit: str, tree: str) -> str:
         with pytest.raises((WorkspaceError, PolicyViolation)) as caught:
             self.workspace.receive(bundle, commit, tree)
+        # Only what breaks the policy ends the run as refused.
+        assert isinstance(caught.value, PolicyViolation) is ("a form of .git" in caught.value.what)
         return caught.value.what
 
 
 @pytest.fixture
 def forge(scenario: Scenario, tmp_path: Path) -> Forge:
     return Forge(scenario, tmp_path)
-
-
-@pytest.mark.attack
-def test_a_name_that_stands_for_git_breaks_the_policy(forge: Forge) -> None:
-    """A change contains a form of `.git`, also one with a zero-width character: it breaks the
-    policy, so that the run ends as refused."""
-    for name in (".git", ".g\u200cit", "git~1", ".."):
-        tree = forge.tree(("100644", name, forge.object("blob", b"x\n")))
-        commit = forge.commit(tree, forge.base)
-        with pytest.raises(PolicyViolation, match=r"a form of \.git"):
-            forge.workspace.receive(forge.bundle(commit), commit, tree)
 
 
 def test_a_valid_handmade_bundle_is_accepted(forge: Forge) -> None:
@@ -81,12 +72,14 @@ def test_a_valid_handmade_bundle_is_accepted(forge: Forge) -> None:
 
 @pytest.mark.attack
 def test_a_tree_with_a_dangerous_name_is_refused(forge: Forge) -> None:
-    """A change contains `.git`, `..` or a form of them as a name: refused."""
+    """A change contains `.git`, `..` or a form of them as a name, also one with a zero-width
+    character: it is refused, and breaks the policy."""
     blob = forge.object("blob", b"x\n")
     for name in ("..", ".", ".git", ".GIT", "git~1", ".g\u200cit", "a/b", "../../etc/cron.d/x"):
         tree = forge.tree(("100644", name, blob))
         commit = forge.commit(tree, forge.base)
-        assert "fsck error" in forge.refused(forge.bundle(commit), commit, tree)
+        words = forge.refused(forge.bundle(commit), commit, tree)
+        assert "fsck error" in words and ("/" in name or "a form of .git" in words)
         folder = forge.tree(("40000", name, forge.tree(("100755", "x", blob))))
         outer = forge.tree(("40000", "outer", folder))
         commit = forge.commit(outer, forge.base)

@@ -13,6 +13,7 @@ from resolver.git.push import fetch_tip
 from resolver.git.workspace import Workspace, workspace_at_branch, workspace_at_pull_request
 from resolver.models.pull_request import OpenPullRequest, PullRequestContext
 from tests.git.scenario import Served, enter_sandbox, plain_git, serve_clone
+from tests.git.trees import commit_of
 
 STEPS = 40
 """First-parent commits of `main`; every one but the first merges a branch of two commits."""
@@ -165,12 +166,7 @@ def test_a_pull_request_is_fetched_with_its_own_commits(served: Served, tmp_path
 
 def _branch_of(served: Served, start: str, files: dict[str, str], *merged: str) -> str:
     """Commit files on top of `start`, as a merge with other commits if there are any."""
-    links = [f"from {start}\n", *(f"merge {commit}\n" for commit in merged)]
-    data = [f"M 100644 inline {name}\ndata {len(text)}\n{text}\n" for name, text in files.items()]
-    who = "committer Ann <ann@example.com> 1800000000 +0000\n"
-    head = f"commit refs/scratch\nmark :1\n{who}data 4\nwork\n"
-    stream = "".join([head, *links, *data, "\nget-mark :1\n"]).encode()
-    return plain_git(served.bare, "fast-import", "--quiet", "--force", stdin=stream)
+    return commit_of(HostGit(git_dir=served.bare), files, start, *merged)
 
 
 def _clone_for_merge(served: Served, folder: Path, head: str) -> tuple[Workspace, MergeResult]:

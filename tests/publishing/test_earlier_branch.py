@@ -37,16 +37,16 @@ class EarlierWork:
         self.url = f"{github.server_url}/{NAME}.git"
         self.workspace = Workspace.clone(self.url, folder / "clone", branch=self.branch)
 
-    def tree(self, text: str, repository: Path | None = None) -> str:
-        """Write the tree with this text, by default to the clone, and return its id."""
-        folder = repository or self.workspace.folder
+    def tree(self, text: str) -> str:
+        """Write the tree with this text to the clone, and return its id."""
+        folder = self.workspace.folder
         blob = plain_git(folder, "hash-object", "-w", "--stdin", stdin=text.encode())
         return plain_git(folder, "mktree", stdin=f"100644 blob {blob}\tcalc.py\n".encode())
 
-    def pushed(self, text: str, branch: str = "", message: str = "Late") -> str:
+    def pushed(self, text: str, branch: str = "") -> str:
         """Return a commit of a person that gives the file this text."""
         files = {"calc.py": text}
-        return str(self.github.commit(NAME, branch or self.branch, files, message, "alice"))
+        return str(self.github.commit(NAME, branch or self.branch, files, "Late", "alice"))
 
     def request(self, text: str, base: str) -> PublishRequest:
         trigger = reports.trigger(number=1)

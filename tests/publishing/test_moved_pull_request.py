@@ -150,20 +150,15 @@ def test_a_rewritten_branch_stays_and_the_change_becomes_a_separate_pull_request
     assert branch.parents(str(done.publication.branch)) == [branch.head]
 
 
-def pushing_before_each_push(builder: CommitBuilder, pushes: list[Callable[[], str]]) -> Any:
-    """Return the builder of a run with which somebody pushes immediately before it does."""
+def test_a_commit_is_built_anew_on_a_branch_that_was_moved_in_between(branch: Branch) -> None:
+    builder, late = branch.builder(CHANGE), list[str]()
 
     def before_push() -> None:
-        if pushes:
-            pushes.pop()()
+        if not late:
+            late.append(branch.commit({"late.py": "1\n"}))
 
-    return replace(builder, request=replace(builder.request, before_push=before_push))
-
-
-def test_a_commit_is_built_anew_on_a_branch_that_was_moved_in_between(branch: Branch) -> None:
-    late: list[str] = []
-    pushes = [lambda: late.append(branch.commit({"late.py": "1\n"}))]
-    done = publish_to_pull_request(pushing_before_each_push(branch.builder(CHANGE), pushes))
+    request = replace(builder.request, before_push=before_push)
+    done = publish_to_pull_request(replace(builder, request=request))
     assert (done.publication.how, done.publication.commit) == ("pushed", branch.tip())
     assert branch.parents() == late
 

@@ -214,28 +214,19 @@ def test_a_run_that_did_not_finish_leaves_the_threads_to_its_final_comment(
     assert bool(posted.comment_url) is (is_answered and is_question)
 
 
-SECRET = "ghs_" + "s3cret" * 6
-
-
-def answered(folder: Path, *answers: ThreadAnswer, is_question: bool = False) -> ThreadForge:
-    """Return the forge after the replies of a run that two threads asked for, without a change."""
-    command = Command.QUESTION if is_question else Command.FIX
-    trigger = reports.trigger(kind=TriggerKind.REVIEW_COMMENT, command=command)
+def test_a_reply_contains_no_secret_of_the_run(tmp_path: Path) -> None:
+    secret = "ghs_" + "s3cret" * 6
+    trigger = reports.trigger(kind=TriggerKind.REVIEW_COMMENT)
     report = reports.report(
         trigger=trigger,
         task=reports.task(trigger, asked=ASKED[:2]),
-        outcome=reports.outcome("Both are on purpose.", task_completed=is_question),
         patch=reports.patch().model_copy(update={"commit": None}),
-        answers=is_question,
     )
-    forge = ThreadForge(folder)
-    with run_log(folder / "events.jsonl") as log:
+    forge = ThreadForge(tmp_path)
+    with run_log(tmp_path / "events.jsonl") as log:
+        answers = (answer("T1", f"Use {secret} there."),)
         log.stream.add(Finish(message="Both are on purpose.", threads=answers))
-        posted = answer_threads(report, log, forge, Redactor((SECRET,)))
-    assert posted.comment_url is None, "the final comment was left out"
-    return forge
-
-
-def test_a_reply_contains_no_secret_of_the_run(tmp_path: Path) -> None:
-    [reply] = answered(tmp_path, answer("T1", f"Use {SECRET} there.")).replies
+        posted = answer_threads(report, log, forge, Redactor((secret,)))
+    [reply] = forge.replies
     assert reply.text == "Use [redacted] there."
+    assert posted.comment_url is None, "the final comment was left out"
