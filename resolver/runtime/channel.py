@@ -47,6 +47,7 @@ class SocketChannel:
     def __init__(self, socket: Socket) -> None:
         self._socket = socket
         self._closed = threading.Event()
+        self._reading, self._writing = threading.Lock(), threading.Lock()
         # A timeout instead of blocking mode: a write to a server that does not read must end, and
         # two threads may then read and write an SSL socket at the same time.
         socket.settimeout(SEND_SECONDS)
@@ -54,7 +55,8 @@ class SocketChannel:
     def send(self, data: bytes) -> None:
         """Write all the data. Raises SandboxError if the other end is gone or does not read."""
         try:
-            self._socket.sendall(data)
+            with self._writing:
+                self._socket.sendall(data)
         except OSError as error:
             raise SandboxError(
                 f"the sandbox's action server can't be written to: {error or type(error).__name__}",
@@ -72,7 +74,10 @@ class SocketChannel:
         self._closed.set()
         with contextlib.suppress(OSError):  # the other end has closed it already
             self._socket.shutdown(socketlib.SHUT_RDWR)
-        self._socket.close()
+        # Whoever waits for the socket is awake now, but may not have looked yet. If the descriptor
+        # were closed and opened again before, they would go on waiting, for another connection.
+        with self._reading, self._writing:
+            self._socket.close()
 
     def exit_details(self) -> str:
         """Return "": a plain socket has no stderr."""
@@ -81,7 +86,8 @@ class SocketChannel:
     def _read(self, count: int) -> bytes:
         while not self._closed.is_set():
             try:
-                return self._socket.recv(count)
+                with self._reading:
+                    return self._socket.recv(count)
             except TimeoutError:
                 continue
             except OSError:
