@@ -1,6 +1,5 @@
-"""Tests of the commands in comments that a server executes, without a run: it is a control here."""
+"""Tests of the commands in comments that a server executes, without a run."""
 
-from collections.abc import Collection
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -8,19 +7,10 @@ from typing import Any
 import pytest
 
 from resolver.config.settings import Settings, load_settings
-from resolver.controller.control import (
-    Control,
-    Extend,
-    MessageToAgent,
-    Pause,
-    Request,
-    Resume,
-    Stop,
-)
-from resolver.entrypoints.webhook.active_runs import ActiveRuns
+from resolver.controller.control import Control, Request
 from resolver.entrypoints.webhook.commands import CommentCommands
 from resolver.entrypoints.webhook.request_queue import RequestState
-from resolver.models.run import Command, Extension, Trigger
+from resolver.models.run import Command, Trigger, TriggerKind
 from resolver.runs.common import open_host, trigger_for_target
 from resolver.runs.wiring.sandbox import RunHost
 from resolver.storage.database import parse_database_url
@@ -46,15 +36,14 @@ class Scenario:
             "RESOLVER_PACE": '{"write_interval": 0}',
         }
         self.index = RunIndex(parse_database_url(f"sqlite:///{folder}/resolver.db"))
-        self.active_runs = ActiveRuns()
-        self.waiting: list[Any] = []
+        self.unfinished: list[Any] = []
         self.left: list[Trigger] = []
         queue: Any = SimpleNamespace(
-            unfinished_runs=lambda *_: self.waiting,
+            unfinished_runs=self.unfinished_runs,
             leave_command=lambda runs, command: self.left.extend([command] * len(runs)),
         )
         runs: Any = self
-        self.commands = CommentCommands(runs, queue, "here")
+        self.commands = CommentCommands(runs, queue)
         self.request = self.trigger_of(self.comment("@agent please fix this"))
 
     def settings(self, repository: str = "") -> Settings:
@@ -76,16 +65,16 @@ class Scenario:
         assert isinstance(found, Trigger)
         return found
 
-    def execute(self, comment: Comment, waiting: Collection[Trigger] = ()) -> Trigger | None:
-        """Execute the command in the comment, while these runs wait in the queue."""
-        self.waiting = [SimpleNamespace(trigger=trigger, state="waiting") for trigger in waiting]
+    def execute(self, comment: Comment) -> Trigger | None:
         return self.commands.execute(self.trigger_of(comment))
 
-    def start(self, trigger: Trigger | None = None) -> Control:
-        """Let the run of a request, that of the issue by default, be in progress."""
-        control = Control()
-        self.active_runs.register(trigger or self.request, control)
-        return control
+    def unfinished_runs(self, repository: str, subject: int | None) -> list[Any]:
+        return [run for run in self.unfinished if run.trigger.subject == subject]
+
+    def add(self, trigger: Trigger, state: RequestState = RequestState.WORKING) -> None:
+        """Let the run of a request wait or be in progress."""
+        run = SimpleNamespace(trigger=trigger, state=state, run=f"run of {trigger.key}")
+        self.unfinished.append(run)
 
     def answers(self) -> list[str]:
         return [comment.body for comment in self.forge.own_comments(self.issue)]
@@ -108,30 +97,29 @@ def taken(control: Control) -> list[Request]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("@agent stop. This is the wrong file", [Stop("mona", "This is the wrong file")]),
-        ("@agent pause", [Pause("mona")]),
-        ("@agent resume", [Resume("mona")]),
-        (
-            "@agent +4 iterations, and use pytest -x",
-            [
-                Extend(Extension(iterations=4), "mona"),
-                MessageToAgent("use pytest -x", "mona"),
-                Resume("mona"),
-            ],
-        ),
-    ],
-)
-def test_a_command_reaches_the_run_in_progress_and_starts_none(
-    scenario: Scenario, text: str, expected: list[Request]
+@pytest.mark.parametrize("word", ["stop", "pause", "resume", "continue, and use pytest -x"])
+def test_a_command_is_left_for_the_run_in_progress_and_starts_none(
+    scenario: Scenario, word: str
 ) -> None:
-    control, comment = scenario.start(), scenario.comment(text)
+    scenario.add(scenario.request)
+    comment = scenario.comment(f"@agent {word}")
     for _ in range(2):  # a second delivery finds the reaction to the first
         assert scenario.execute(comment) is None
-    assert taken(control) == expected
+    assert scenario.left == [scenario.trigger_of(comment)]
     assert reactions(comment) == ["+1"] and not scenario.answers()
+
+
+def test_a_command_reaches_the_run_of_a_failed_check(scenario: Scenario) -> None:
+    """The request of a failed check was stored before its conversation was known."""
+    update = {"kind": TriggerKind.CHECK_FAILED, "key": "check", "number": None}
+    scenario.add(scenario.request.model_copy(update=update))
+    scenario.index.put("run of check", scenario.request, {})
+    stop = scenario.comment("@agent stop")
+    assert scenario.execute(stop) is None
+    assert scenario.left == [scenario.trigger_of(stop)]
+    elsewhere = scenario.forge.issue(scenario.issue.repository, "none")
+    assert scenario.execute(scenario.comment("@agent stop", on=elsewhere)) is None
+    assert len(scenario.left) == 1
 
 
 def test_a_stranger_reaches_no_run_and_a_request_of_her_own_changes_nothing(
@@ -139,35 +127,22 @@ def test_a_stranger_reaches_no_run_and_a_request_of_her_own_changes_nothing(
 ) -> None:
     scenario.forge.github.add_user("eve")
     own = scenario.trigger_of(scenario.comment("@agent and this", author="eve"))
-    control = scenario.start()
+    scenario.add(scenario.request)
+    scenario.add(own, RequestState.WAITING)
     for text in ("@agent stop", "@agent approve"):
         comment = scenario.comment(text, author="eve")
-        assert scenario.execute(comment, [scenario.request, own]) is None
+        assert scenario.execute(comment) is None
         assert not reactions(comment)
-    assert not taken(control)
     assert not scenario.left
     assert all("write access" in answer for answer in scenario.answers()) and scenario.answers()
 
 
 def test_a_run_that_waits_is_stopped_before_it_starts(scenario: Scenario) -> None:
+    scenario.add(scenario.request, RequestState.WAITING)
     stop = scenario.comment("@agent stop")
-    assert scenario.execute(stop, [scenario.request]) is None
+    assert scenario.execute(stop) is None
     assert reactions(stop) == ["+1"] and not scenario.answers()
     assert scenario.left == [scenario.trigger_of(stop)]
-
-
-@pytest.mark.parametrize("executor", ["here", "there"])
-def test_a_command_for_the_run_of_another_process_is_left_for_it(
-    scenario: Scenario, executor: str
-) -> None:
-    working: dict[str, Any] = {"state": RequestState.WORKING, "executor": executor}
-    scenario.waiting = [SimpleNamespace(trigger=scenario.request, **working)]
-    comment = scenario.comment("@agent pause")
-    pause = scenario.trigger_of(comment)
-    scenario.commands.execute(pause)
-    is_elsewhere = executor == "there"
-    assert scenario.left == ([pause] if is_elsewhere else [])
-    assert reactions(comment) == ["+1" if is_elsewhere else "eyes"]
 
 
 def test_continue_without_a_run_starts_one(scenario: Scenario) -> None:
@@ -183,7 +158,7 @@ def test_a_pull_request_counts_as_the_conversation_of_its_issue(scenario: Scenar
     scenario.index.put("run-1", scenario.request, {"pull_number": pull.number})
     asked = scenario.execute(scenario.comment("@agent continue: there is more", on=pull))
     assert asked is not None and (asked.number, asked.issue) == (pull.number, scenario.issue.number)
-    control = scenario.start(asked)
+    scenario.add(asked)
     assert scenario.execute(scenario.comment("@agent stop")) is None, "asked on the issue"
     assert scenario.execute(scenario.comment("@agent stop", on=pull)) is None
-    assert taken(control) == [Stop("mona")] * 2
+    assert [command.command for command in scenario.left] == [Command.STOP] * 2

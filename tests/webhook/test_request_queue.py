@@ -132,14 +132,14 @@ def test_a_command_is_taken_once_by_its_run_and_a_stop_until_the_run_is_over(
     approval = trigger(1, key="approval").model_copy(update={"command": Command.APPROVE})
     for command in (stop, approval):
         queue.leave_command([run(1), run(2)], command)
-    assert queue.take_commands(run(3)) == []
+    assert queue.take_commands(run(3).first_id) == []
     later = run(1).next_attempt(NOW)
-    assert queue.take_commands(later.next_attempt(NOW)) == [stop, approval]
-    assert queue.take_commands(run(1)) == [stop]
-    assert queue.take_commands(later, is_over=True) == [stop]
-    assert queue.take_commands(run(1)) == []
-    assert queue.take_commands(run(2), is_over=True) == [stop, approval]
-    assert queue.take_commands(run(2)) == []
+    assert queue.take_commands(later.next_attempt(NOW).first_id) == [stop, approval]
+    assert queue.take_commands(run(1).first_id) == [stop]
+    assert queue.take_commands(later.first_id, is_over=True) == [stop]
+    assert queue.take_commands(run(1).first_id) == []
+    assert queue.take_commands(run(2).first_id, is_over=True) == [stop, approval]
+    assert queue.take_commands(run(2).first_id) == []
 
 
 def test_the_attempts_of_a_follow_up_are_its_own() -> None:

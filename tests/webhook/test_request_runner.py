@@ -17,6 +17,7 @@ from pydantic import SecretStr
 
 from resolver.config.settings import Settings
 from resolver.entrypoints.webhook.request_runner import RequestRunner
+from resolver.entrypoints.webhook.run_commands import RunCommands
 from resolver.errors import Cause, QuotaReached, ResolverError
 from resolver.events.lifecycle import Resumed
 from resolver.events.observations import AgentStateChanged
@@ -67,7 +68,7 @@ class Stage:
         self.requests: list[RunRequest] = []
 
     def __call__(self, request: RunRequest, forge: GitHubForge) -> RunResult:
-        if request.ended_by is not None:
+        if request.ended_by is not None or request.control.is_stopped:
             return run_pipeline(request, forge)
         self.requests.append(request)
         values = StageValues(request, request.load_settings({}))
@@ -259,9 +260,9 @@ def test_a_stop_between_two_attempts_replaces_the_text_about_the_next_one(
     with pytest.raises(ResolverError):
         runner.execute(started(scenario.trigger))
     again = started(scenario.trigger, 2, outage_began=utc_now())
-    done = runner.execute(again, take_commands=lambda: [scenario.stop()])
+    done = runner.execute(again, commands=RunCommands(lambda: [scenario.stop()]))
     assert done.state == "stopped" and len(scenario.stage.requests) == 1
-    assert NEXT_ATTEMPT not in scenario.comment() and "mona stopped" in scenario.comment()
+    assert NEXT_ATTEMPT not in scenario.comment() and "stopped by mona" in scenario.comment()
 
 
 def check_failed(scenario: Scenario, head: str = "") -> Trigger:

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from resolver.controller.control import Control
-from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.request_queue import QueuedRequest, RequestKind, RequestQueue
 from resolver.github.events.quota_ledger import QuotaLedger
 from resolver.models.run import Actor, Command, Trigger, TriggerKind
@@ -54,10 +52,11 @@ def test_what_is_stored_for_one_repository_is_not_shown_or_charged_to_another(
         assert found.trigger == request(repository, number)
         assert index.runs_of(repository, number) == [f"{repository}#{number}"]
         assert index.issue_of(repository, 90 + number) == number
-        active = ActiveRuns()
-        active.register(found.trigger, Control())
-        reached = [place for place in SIMILAR if active.send(request(*place, Command.STOP))]
-        assert reached == [(repository, number)]
+        queue.leave_command([found], request(repository, number, Command.STOP))
+    for repository, number in SIMILAR:
+        [found] = queue.unfinished_runs(repository, number)
+        [taken] = queue.take_commands(found.first_id)
+        assert (taken.repository, taken.number) == (repository, number)
     table.change("octo/calc", NOW, lambda ledger: (ledger.with_run(ended(1, at=NOW)), None))
     charged = {name for name, _ in SIMILAR if table.read(name, NOW) != QuotaLedger()}
     assert charged == {"octo/calc"}

@@ -15,8 +15,7 @@ from typing import Any
 import dbos
 import pytest
 
-from resolver.controller.control import Control, Pause, Resume, Stop
-from resolver.entrypoints.webhook.active_runs import ActiveRuns
+from resolver.controller.control import Pause, Resume, Stop
 from resolver.entrypoints.webhook.background_threads import BackgroundThreads
 from resolver.entrypoints.webhook.executors import LeasedExecutor
 from resolver.entrypoints.webhook.request_queue import (
@@ -28,6 +27,7 @@ from resolver.entrypoints.webhook.request_queue import (
     RequestState,
 )
 from resolver.entrypoints.webhook.request_runner import RequestResult
+from resolver.entrypoints.webhook.run_commands import RunCommands
 from resolver.entrypoints.webhook.worker import (
     MAX_RECOVERIES,
     RequestIntake,
@@ -45,16 +45,15 @@ from tests.webhook.test_comment_commands import taken
 class Requests:
     """A worker whose runs and commands do nothing.
 
-    follow_ups: what a run leaves to be executed after it. outage: ends every run. released: lets
-    runs end.
+    outage: ends every run. released: lets runs end. commands_of_run: those of the newest run.
     """
 
     folder: Path
-    follow_ups: tuple[Trigger, ...] = ()
     outage: Exception | None = None
     executed: list[tuple[Trigger, int]] = field(default_factory=list)
     given_up: list[Trigger] = field(default_factory=list)
     commands: list[Trigger] = field(default_factory=list)
+    commands_of_run: RunCommands = field(default_factory=RunCommands)
     acknowledged: list[Trigger] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
 
@@ -66,10 +65,7 @@ class Requests:
         self.intake = RequestIntake(self.queue, self.acknowledged.append)
         self.executor = LeasedExecutor(self.database)
         self.executor.register()
-        self.active_runs = ActiveRuns()
-        runs: Any = SimpleNamespace(
-            execute=self.execute_run, active_runs=self.active_runs, outage_retry=timedelta(hours=1)
-        )
+        runs: Any = SimpleNamespace(execute=self.execute_run, outage_retry=timedelta(hours=1))
         commands: Any = SimpleNamespace(execute=self.execute_command)
         self.worker = Worker(url, self.queue, runs, commands, self.executor)
 
@@ -78,16 +74,17 @@ class Requests:
         BackgroundThreads().start("recovery", self.worker.look_forever)
 
     def execute_run(
-        self, request: QueuedRequest, failure: str | None, take_commands: Any
+        self, request: QueuedRequest, failure: str | None, commands: RunCommands
     ) -> RequestResult:
         if failure:
             self.given_up.append(request.trigger)
             return RequestResult("run", 1, "error")
+        self.commands_of_run = commands
         self.executed.append((request.trigger, request.attempts))
         assert self.released.wait(60)
         if self.outage is not None:
             raise self.outage
-        return RequestResult("run", 0, "finished", self.follow_ups)
+        return RequestResult("run", 0, "finished")
 
     def execute_command(self, trigger: Trigger) -> Trigger | None:
         """Let every command but a stop become a run."""
@@ -152,7 +149,7 @@ def test_new_work_waits_for_its_turn_and_commands_do_not(requests: Requests) -> 
     assert executed == {*work, Command.CONTINUE}
 
 
-def test_a_command_from_another_process_reaches_the_run_once(
+def test_a_command_that_was_left_reaches_the_run_once(
     requests: Requests, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
@@ -160,35 +157,60 @@ def test_a_command_from_another_process_reaches_the_run_once(
     requests.intake.enqueue("delivery", ASKED)
     requests.start()
     until(lambda: requests.executed)
-    control, later = Control(), ASKED.at + timedelta(seconds=9)
-    requests.active_runs.register(ASKED, control)
-    sent = [
-        reports.trigger(key=command.value, command=command, instruction="", at=later)
-        for command in (Command.STOP, Command.PAUSE, Command.RESUME)
-    ]
-    for command in sent:
-        requests.queue.leave_command(requests.queue.active(), command)
-        until(lambda command=command: requests.active_runs.has_received(command))
-    assert {type(request) for request in taken(control)} == {Stop, Pause, Resume}
-    assert caplog.text.count("stop on octo/demo#12, from another process") == 1
-    assert requests.queue.take_commands(requests.queue.active()[0]) == sent[:1], "until it is over"
+    for command in (Command.STOP, Command.PAUSE, Command.RESUME):
+        sent = reports.trigger(key=command.value, command=command, instruction="")
+        requests.queue.leave_command(requests.queue.active(), sent)
+        reached = f"{command.value} on octo/demo#12 has reached the run"
+        until(lambda text=reached: text in caplog.text)
+    found = taken(requests.commands_of_run.control)
+    assert [type(request) for request in found] == [Stop, Pause, Resume]
+    [run] = requests.queue.active()
+    [stop] = requests.queue.take_commands(run.first_id)
+    assert stop.command is Command.STOP, "until it is over"
 
 
 def test_what_came_too_late_for_a_run_is_executed_after_it(requests: Requests) -> None:
-    late = reports.trigger(key="late", command=Command.CONTINUE)
-    sent = reports.trigger(key="sent", command=Command.APPROVE)
-    stop = reports.trigger(key="stop", command=Command.STOP)
+    """One was sent to the run, which did not read it; one was left as it ended, and one for a
+    request that was cancelled."""
+    cancelled = QueuedRequest("cancelled", RequestKind.RUN, ASKED)
     requests.released.clear()
     requests.intake.enqueue("delivery", ASKED)
     requests.start()
     until(lambda: requests.executed)
-    for command in (sent, stop):  # by another process
-        requests.queue.leave_command(requests.queue.active(), command)
-    requests.follow_ups = (late,)
+    [run] = requests.queue.active()
+    for key, command in (("unread", Command.MESSAGE), ("stop", Command.STOP)):
+        requests.queue.leave_command([run], reports.trigger(key=key, command=command))
+    until(lambda: requests.commands_of_run.control.is_stopped)
     requests.released.set()
-    until(lambda: len(requests.executed) > 1)
-    requests.follow_ups = ()
-    until(lambda: {trigger.key for trigger, _ in requests.executed} == {ASKED.key, "late", "sent"})
+    requests.wait(2)
+    for key, request in (("last moment", run), ("approval", cancelled)):
+        late = reports.trigger(key=key, command=Command.APPROVE)
+        requests.queue.leave_command([request], late)
+    requests.wait(4)
+    assert [trigger.command for trigger, _ in requests.executed[:2]] == [
+        ASKED.command,
+        Command.CONTINUE,
+    ]
+    assert {t.key for t, _ in requests.executed[2:]} == {"last moment", "approval"}
+    assert requests.queue.take_commands(run.first_id) == []
+
+
+def test_what_a_run_did_not_read_before_an_outage_is_left_for_its_next_attempt(
+    requests: Requests, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    requests.released.clear()
+    requests.outage = ForgeError("GitHub is down", "try again", "forge_down")
+    requests.intake.enqueue("delivery", ASKED)
+    requests.start()
+    until(lambda: requests.executed)
+    [run] = requests.queue.active()
+    message = reports.trigger(key="unread", command=Command.MESSAGE)
+    requests.queue.leave_command([run], message)
+    until(lambda: "has reached the run" in caplog.text)
+    requests.released.set()
+    until(lambda: requests.queue.recent([RequestState.DEFERRED]))
+    until(lambda: [c.key for c in requests.queue.take_commands(run.first_id)] == ["unread"])
 
 
 def test_a_run_is_repeated_after_an_outage_and_not_after_another_error(requests: Requests) -> None:

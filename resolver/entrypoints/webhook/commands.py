@@ -1,5 +1,5 @@
-"""Handles comment commands: they are sent to an active run at once, past the queue. Without an
-active run, a command is stored, becomes a run of its own, or is answered."""
+"""Handles comment commands: each is left in the queue for the run that it is addressed to, becomes
+a run of its own, or is answered."""
 
 import logging
 from collections.abc import Sequence
@@ -29,13 +29,11 @@ logger = logging.getLogger("resolver.entrypoints.webhook")
 class CommentCommands:
     """Executes stored commands. Thread-safe.
 
-    runs: has the active and earlier runs. queue: has those that wait, and leads to those of other
-    processes. executor: id of this process.
+    runs: has the earlier runs. queue: has those that wait or are active, in any process.
     """
 
     runs: RequestRunner
     queue: RequestQueue
-    executor: str
 
     def execute(self, trigger: Trigger) -> Trigger | None:
         """Execute the command. Return the trigger of a new run if it asks for one.
@@ -50,9 +48,7 @@ class CommentCommands:
             trigger = located if isinstance(located, Trigger) else trigger
             issue = self.runs.index.issue_of(trigger.repository, trigger.number or 0)
             command = issue_of_command(trigger, forge, issue)
-            unfinished = self.queue.unfinished_runs(command.repository, command.subject)
-            older = [run for run in unfinished if command.came_after(run.trigger)]
-            targets = _RunsOfServer(self, forge, older)
+            targets = _RunsOfServer(self, forge, self._older_runs(command))
             run = run_id(command.key, command.at)
             handled = CommandHandler(forge, settings).handle(command, run, targets)
         except (ForgeError, WorkspaceError) as error:
@@ -66,11 +62,22 @@ class CommentCommands:
         logger.info("%s: %s", label, handled.message)
         return None
 
+    def _older_runs(self, command: Trigger) -> list[QueuedRequest]:
+        """Return the unfinished runs of the conversation that were asked for before the command."""
+        repository, subject = command.repository, command.subject
+        found = [*self.queue.unfinished_runs(repository, subject)]
+        # The conversation of a failed check is known when its run has started.
+        unnumbered = self.queue.unfinished_runs(repository, None)
+        if subject is not None and unnumbered:
+            runs = self.runs.index.runs_of(repository, subject)
+            found += (run for run in unnumbered if run.run in runs)
+        return [run for run in found if command.came_after(run.trigger)]
+
 
 @dataclass(frozen=True)
 class _RunsOfServer:
-    """The server's active and waiting runs that a command may be addressed to. older: those of the
-    queue that were asked for before it."""
+    """The server's active and waiting runs that a command may be addressed to. older: those that
+    were asked for before it."""
 
     commands: CommentCommands
     forge: GitHubForge
@@ -82,35 +89,27 @@ class _RunsOfServer:
         If another person asked for one of them, that trigger is returned: a stop applies to all of
         these runs, so having asked for one of them is not enough to stop them all.
         """
-        active = self.commands.runs.active_runs.find_older_run(trigger)
-        older = [*([active] if active else []), *(run.trigger for run in self.older)]
+        older = [run.trigger for run in self.older]
         requester = trigger.actor.login.casefold()
         others = (run for run in older if run.actor.login.casefold() != requester)
         return next(others, older[0] if older else None)
 
     def deliver(self, trigger: Trigger, refused: Refused | None) -> bool:
-        """Pass the command to the active run, in any process; a stop also to the runs that wait.
+        """Leave the command for the active run, in any process; a stop also for the runs that wait.
 
-        Returns True if a run has received it, now or before the server was restarted.
+        Returns True if there is such a run, now or before the server was restarted.
         """
         if refused is not None or trigger.command is Command.PUBLISH:
             return False
         if self.forge.is_confirmed(trigger):
             logger.info("%s was handled before", trigger.key)
             return True
-        here = self.commands.executor
-        # A stop is left before the active run is looked up, so that a run that starts at this
-        # moment finds it.
-        left_for = list(self.older) if trigger.command is Command.STOP else []
-        self.commands.queue.leave_command(left_for, trigger)
-        was_sent = self.commands.runs.active_runs.send(trigger)
-        if not was_sent and not left_for:
-            is_working = (run for run in self.older if run.state is RequestState.WORKING)
-            left_for = [run for run in is_working if run.executor != here]
-            self.commands.queue.leave_command(left_for, trigger)
-        if was_sent or left_for:
+        is_stop = trigger.command is Command.STOP
+        runs = [run for run in self.older if is_stop or run.state is RequestState.WORKING]
+        if runs:
+            self.commands.queue.leave_command(runs, trigger)
             self.forge.confirm(trigger)
-        return was_sent or bool(left_for)
+        return bool(runs)
 
     def applies_to_run(self, trigger: Trigger) -> bool:
         """Return True if the conversation's last run left something for the command to act on."""

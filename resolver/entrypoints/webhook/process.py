@@ -122,7 +122,7 @@ class ServerProcess:
         self.worker: Worker | None = None
         if process.concurrency:
             executor.register()
-            commands = CommentCommands(self.runs, self.queue, executor.id)
+            commands = CommentCommands(self.runs, self.queue)
             parts = (url, self.queue, self.runs, commands, executor)
             self.worker = Worker(*parts, process.concurrency)
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -83,8 +83,8 @@ COMMANDS = Table(
     Column("trigger", Text, nullable=False),
     Index("resolver_commands_request", "request"),
 )
-"""Commands for runs that wait, or that other processes execute. request: id of the first attempt of
-the run. A row is removed when its run takes it; that of a stop when the request is over. (A message
+"""Commands for runs that wait or are active. request: id of the first attempt of the run. A row is
+removed when its run takes it; that of a stop when the request is over. (A message
 of DBOS would not do: only the workflow itself can receive one, and it receives it again when it is
 recovered, so that an approval would apply to another action.)"""
 
@@ -315,11 +315,21 @@ class RequestQueue:
             with self._database.writing() as connection:
                 connection.execute(insert(COMMANDS), rows)
 
-    def take_commands(self, run: QueuedRequest, is_over: bool = False) -> list[Trigger]:
+    def requests_with_late_commands(self) -> list[str]:
+        """Return the first ids of the requests that are over, with commands that nobody took."""
+        with self._database.reading() as connection:
+            ids = list(connection.scalars(select(COMMANDS.c.request).distinct()))
+        return [id for id in ids if not self._is_unfinished(id)]
+
+    def _is_unfinished(self, first_id: str) -> bool:
+        attempts = self._list(status=list(_STATES), workflow_id_prefix=first_id)
+        return any(request.first_id == first_id for request in attempts)
+
+    def take_commands(self, first_id: str, is_over: bool = False) -> list[Trigger]:
         """Return the commands for a run, and remove them. A stop is returned again and again until
         the request `is_over`, because the process that has taken it may die before its run ends."""
         found, removed = list[Trigger](), list[int]()
-        query = select(COMMANDS).where(COMMANDS.c.request == run.first_id)
+        query = select(COMMANDS).where(COMMANDS.c.request == first_id)
         with self._database.writing() as connection:
             # Locked, so that no other thread takes the same commands.
             rows = connection.execute(query.order_by(COMMANDS.c.position).with_for_update())

@@ -3,7 +3,7 @@ point.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -13,17 +13,17 @@ from resolver.config.server_variables import read_server_variables
 from resolver.config.settings import Settings, load_settings
 from resolver.config.temporary_directory import temporary_directory
 from resolver.entrypoints.http_server import logging_run
-from resolver.entrypoints.webhook.active_runs import ActiveRuns
 from resolver.entrypoints.webhook.request_queue import QueuedRequest, retry_end
+from resolver.entrypoints.webhook.run_commands import RunCommands
 from resolver.entrypoints.webhook.run_indexer import is_deferred, row_of_result, row_of_stage
-from resolver.errors import LeaseLost, Refused, ResolverError, RunStopped
+from resolver.errors import LeaseLost, Refused, ResolverError
 from resolver.events.run_log import is_resumable
 from resolver.events.stream import Clock, utc_now
 from resolver.git.clone_cache import CLONES_FOLDER
 from resolver.github.events.permission import IgnoredEvent, authorize
 from resolver.github.github_forge import GitHubForge
 from resolver.models.known_failures import OUTAGES
-from resolver.models.run import Command, RunState, Trigger
+from resolver.models.run import RunState, Trigger
 from resolver.runs.common import github_forge, open_host, run_id
 from resolver.runs.conversation.command_handler import (
     applies_to_run,
@@ -56,12 +56,11 @@ Pipeline = Callable[[RunRequest, GitHubForge], RunResult]
 
 @dataclass(frozen=True)
 class RequestResult:
-    """The result of an executed request. follow_ups: runs that are to be executed after it."""
+    """The result of an executed request."""
 
     run: str
     exit_code: int
     state: str
-    follow_ups: tuple[Trigger, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,6 @@ class RequestRunner:
     environment, options: sources of the settings, which are loaded again for each run.
     store: has the logs and files of all runs. A run works in a temporary folder.
     index: the runs of each conversation.
-    active_runs: the active runs, where comments find them.
     quota_table: the quotas and the cost of runs; with None they are kept in the repositories.
     issued_tokens: learns the tokens that are issued for runs, so that the server's log is redacted.
     outage_retry: how long a run is repeated during an outage.
@@ -83,7 +81,6 @@ class RequestRunner:
     options: Mapping[str, Any]
     store: RunStore
     index: RunIndex
-    active_runs: ActiveRuns = field(default_factory=ActiveRuns)
     quota_table: QuotaTable | None = None
     issued_tokens: IssuedTokens = field(default_factory=IssuedTokens)
     now: Clock = utc_now
@@ -126,18 +123,19 @@ class RequestRunner:
         self,
         queued: QueuedRequest,
         failure: str | None = None,
-        take_commands: Callable[[], Sequence[Trigger]] = tuple,
+        commands: RunCommands | None = None,
     ) -> RequestResult:
         """Execute one request and return its result. Executing it again returns what was done
         before.
 
         failure: why the run is given up, which its conversation is told; None to execute it.
-        take_commands: returns the commands that wait for the run. Raises ResolverError with a cause
-        in `OUTAGES` if the request is to be repeated later.
+        commands: those for the run. Raises ResolverError with a cause in `OUTAGES` if the request
+        is to be repeated later.
 
         The run's id is derived from the event, so that an interrupted run is resumed under the same
         id and from its own log. A run with a damaged log starts from the beginning.
         """
+        commands = commands or RunCommands()
         settings, host = self.settings(), self.host()
         run = run_id(queued.trigger.key, queued.trigger.at)
         forge = github_forge(settings, queued.trigger.repository, host)
@@ -165,6 +163,7 @@ class RequestRunner:
                 Output(temporary / run, resume=True),
                 self.settings,
                 host,
+                control=commands.control,
                 can_be_continued=True,
                 retry_until=retry_until if retry_until > self.now() else None,
                 quota_table=self.quota_table,
@@ -178,7 +177,7 @@ class RequestRunner:
                 request = replace(request, ended_by=ResolverError(failure, next_step))
             try:
                 with logging_run(run):
-                    return self._execute(request, settings, forge, take_commands)
+                    return self._execute(request, settings, forge, commands)
             finally:
                 writer.try_to_save_files()
 
@@ -187,7 +186,7 @@ class RequestRunner:
         request: RunRequest,
         settings: Settings,
         forge: GitHubForge,
-        take_commands: Callable[[], Sequence[Trigger]],
+        commands: RunCommands,
     ) -> RequestResult:
         """Execute the run unless that was done before, or there is nothing for it to act on."""
         trigger, run = request.trigger, request.run
@@ -197,21 +196,8 @@ class RequestRunner:
         if self._has_no_subject(request):
             report_no_active_run(trigger, forge, settings)
             return RequestResult(run, 0, "nothing")
-        self.active_runs.register(trigger, request.control)
-        try:
-            # A stop is left for the run before `CommentCommands` looks for an active run, and this
-            # run becomes active before it takes what was left. Whatever the order of the two
-            # threads, one of them sees the other.
-            for command in take_commands():
-                if command.command is Command.STOP:
-                    what = f"{command.actor.login} stopped it before it could continue"
-                    request = replace(request, ended_by=RunStopped(what))
-                else:
-                    self.active_runs.send(command)
-            result = self._start_run(request, settings, forge)
-        finally:
-            late_commands = self.active_runs.unregister(trigger)
-        return replace(result, follow_ups=tuple(late_commands))
+        commands.pass_on()  # a stop has to be found before the first step
+        return self._start_run(request, settings, forge)
 
     def _start_run(
         self, request: RunRequest, settings: Settings, forge: GitHubForge

@@ -31,6 +31,7 @@ from resolver.entrypoints.webhook.request_queue import (
     starting_dbos,
 )
 from resolver.entrypoints.webhook.request_runner import RequestRunner
+from resolver.entrypoints.webhook.run_commands import RunCommands
 from resolver.errors import ResolverError
 from resolver.events.stream import Clock, utc_now
 from resolver.models.known_failures import OUTAGES
@@ -47,7 +48,7 @@ MAX_RECOVERIES = 8
 reason."""
 
 LOOK_SECONDS = 1.0
-"""Interval at which a process looks for commands for its active runs, from other processes."""
+"""Interval at which a process looks for commands for its active runs."""
 
 RETRY_SECONDS = 5.0
 """Delay before a database that could not be used is tried again."""
@@ -96,7 +97,7 @@ class Worker:
     ) -> None:
         self._queue, self._runs, self._commands, self._now = queue, runs, commands, now
         self._executor, self._concurrency = executor, concurrency
-        self._active_runs: dict[str, QueuedRequest] = {}
+        self._active_runs: dict[str, RunCommands] = {}
         self._is_drained = threading.Event()
         silence_dbos()
         config: dbos.DBOSConfig = {
@@ -150,24 +151,12 @@ class Worker:
         """Look after active runs and dead processes until this one ends. Raises DatabaseError."""
         recovered_at = time.monotonic()
         while not self._is_drained.wait(LOOK_SECONDS):
-            self._take_commands()
+            for commands in list(self._active_runs.values()):
+                commands.pass_on()
             if time.monotonic() - recovered_at >= self._executor.heartbeat_seconds:
                 self._recover()
+                self._take_late_commands()
                 recovered_at = time.monotonic()
-
-    def _take_commands(self) -> None:
-        for run in list(self._active_runs.values()):
-            for command in self._queue.take_commands(run):
-                if self._runs.active_runs.has_received(command):
-                    continue  # a stop, which is returned until the run is over
-                was_sent = self._runs.active_runs.send(command)
-                if not was_sent and command.command is Command.STOP:
-                    continue  # the run finds it when it begins
-                label = f"{command.command.value} on {command.repository}#{command.number}"
-                state = "has reached the run" if was_sent else "came too late for the run"
-                logger.info("%s, from another process: it %s", label, state)
-                if not was_sent:
-                    self._continue_later(run, [command])
 
     def _recover(self) -> None:
         """Return the requests of dead processes to the queue."""
@@ -178,6 +167,11 @@ class Worker:
         if dead:
             logger.info("the requests of %d dead processes go on", len(dead))
             self._return_to_queue(sorted(dead))
+
+    def _take_late_commands(self) -> None:
+        """Take what was left for a request as it ended, or was cancelled."""
+        for id in self._queue.requests_with_late_commands():
+            self._continue_later(self._queue.take_commands(id, is_over=True))
 
     def _return_to_queue(self, executors: list[str]) -> None:
         try:
@@ -192,19 +186,24 @@ class Worker:
             _wait_for_end()
         if request is None or request.executor != self._executor.id:
             return  # another process executes it, and DBOS ignores what this one returns
+        commands = RunCommands(partial(self._queue.take_commands, request.first_id))
         if request.kind is RequestKind.RUN:
-            self._active_runs[id] = request
+            self._active_runs[id] = commands
         try:
-            is_over = self._execute_until_stored(request)
+            is_over = self._execute_until_stored(request, commands)
         finally:
             self._active_runs.pop(id, None)
             if not self._executor.is_valid:
                 _wait_for_end()
+        unread = commands.end()
         if is_over:
-            late = _persist(partial(self._queue.take_commands, request, is_over=True))
-            self._continue_later(request, late)
+            late = _persist(partial(self._queue.take_commands, request.first_id, is_over=True))
+            self._continue_later([*unread, *late])
+        for command in () if is_over else unread:
+            if command.command is not Command.STOP:  # which was not removed
+                _persist(partial(self._queue.leave_command, [request], command))
 
-    def _execute_until_stored(self, request: QueuedRequest) -> bool:
+    def _execute_until_stored(self, request: QueuedRequest, commands: RunCommands) -> bool:
         """Execute the request, again and again while the database can't be used. Return False if
         it is repeated later."""
         # Computed before the work: the run announces a retry in its comment by the same rule and
@@ -215,7 +214,7 @@ class Worker:
             failure = f"the server crashed {request.recoveries} times during this run"
         while True:
             try:
-                self._work(request, failure)
+                self._work(request, failure, commands)
                 return True
             except DatabaseError as error:
                 logger.error("%s waits for the database: %s", request.id, error.what)
@@ -240,23 +239,19 @@ class Worker:
             if not self._executor.is_valid:
                 return True
 
-    def _work(self, request: QueuedRequest, failure: str | None) -> None:
-        if request.kind is RequestKind.COMMAND:
-            run = self._commands.execute(request.trigger)
-            follow_ups = [run] if run is not None else []
-        else:
-            take_commands = partial(self._queue.take_commands, request)
-            follow_ups = list(self._runs.execute(request, failure, take_commands).follow_ups)
-        for number, follow_up in enumerate(follow_ups):
-            new_request = QueuedRequest(f"{request.name}.{number}", RequestKind.RUN, follow_up)
+    def _work(self, request: QueuedRequest, failure: str | None, commands: RunCommands) -> None:
+        if request.kind is RequestKind.RUN:
+            self._runs.execute(request, failure, commands)
+        elif (run := self._commands.execute(request.trigger)) is not None:
+            new_request = QueuedRequest(f"{request.name}.0", RequestKind.RUN, run)
             _persist(partial(self._queue.add, new_request))
 
-    def _continue_later(self, run: QueuedRequest, commands: Sequence[Trigger]) -> None:
-        """Store the commands that came too late for a run and ask for more work."""
+    def _continue_later(self, commands: Sequence[Trigger]) -> None:
+        """Store the commands that came too late for their run and ask for more work."""
         for command in commands:
             if (request := request_of_late_command(command)) is not None:
                 key = hashlib.sha256(command.key.encode()).hexdigest()[:12]
-                new_request = QueuedRequest(f"{run.name}.{key}", RequestKind.RUN, request)
+                new_request = QueuedRequest(f"late-{key}", RequestKind.RUN, request)
                 _persist(partial(self._queue.add, new_request))
 
 
