@@ -111,10 +111,7 @@ def test_a_disk_that_is_full_at_the_end_fails_the_run_and_prevents_no_other_file
 
 
 def test_a_person_without_permission_does_not_see_why_a_run_could_not_start(tmp_path: Path) -> None:
-    error, forge = (
-        UsageError("the setting `image` is wrong", "correct it"),
-        MemoryForge(level="read"),
-    )
+    error, forge = UsageError("the setting `image` is wrong"), MemoryForge(level="read")
     run_pipeline(replace(run_request(tmp_path), ended_by=error), forge, lambda _: None)
     [report] = forge.reports
     assert report.ending is Ending.REFUSED and "image" not in str(report.failure)
