@@ -48,6 +48,10 @@ class Forge:
         )  # fmt: skip
         return self.path
 
+    def refused_tree(self, tree: str) -> str:
+        commit = self.commit(tree, self.base)
+        return self.refused(self.bundle(commit), commit, tree)
+
     def refused(self, bundle: Path | None, commit: str, tree: str) -> str:
         with pytest.raises((WorkspaceError, PolicyViolation)) as caught:
             self.workspace.receive(bundle, commit, tree)
@@ -76,33 +80,22 @@ def test_a_tree_with_a_dangerous_name_is_refused(forge: Forge) -> None:
     character: it is refused, and breaks the policy."""
     blob = forge.object("blob", b"x\n")
     for name in ("..", ".", ".git", ".GIT", "git~1", ".g\u200cit", "a/b", "../../etc/cron.d/x"):
-        tree = forge.tree(("100644", name, blob))
-        commit = forge.commit(tree, forge.base)
-        words = forge.refused(forge.bundle(commit), commit, tree)
+        words = forge.refused_tree(forge.tree(("100644", name, blob)))
         assert "fsck error" in words and ("/" in name or "a form of .git" in words)
         folder = forge.tree(("40000", name, forge.tree(("100755", "x", blob))))
-        outer = forge.tree(("40000", "outer", folder))
-        commit = forge.commit(outer, forge.base)
-        assert "fsck error" in forge.refused(forge.bundle(commit), commit, outer)
+        assert "fsck error" in forge.refused_tree(forge.tree(("40000", "outer", folder)))
 
 
-def test_unsorted_trees_and_duplicate_entries_are_refused(forge: Forge) -> None:
+def test_malformed_trees_and_submodules_that_run_commands_are_refused(forge: Forge) -> None:
     first, second = forge.object("blob", b"1"), forge.object("blob", b"2")
+    runs = b'[submodule "x"]\n\tpath = x\n\turl = -u./payload\n\tupdate = !touch /tmp/x\n'
     for entries in (
         [("100644", "x", first), ("100644", "x", second)],
         [("100644", "y", first), ("100644", "x", second)],
         [("0100644", "x", first)],
+        [("100644", ".gitmodules", forge.object("blob", runs))],
     ):
-        tree = forge.tree(*entries)
-        commit = forge.commit(tree, forge.base)
-        assert "fsck error" in forge.refused(forge.bundle(commit), commit, tree)
-
-
-def test_a_gitmodules_file_that_runs_commands_is_refused(forge: Forge) -> None:
-    text = b'[submodule "x"]\n\tpath = x\n\turl = -u./payload\n\tupdate = !touch /tmp/x\n'
-    tree = forge.tree(("100644", ".gitmodules", forge.object("blob", text)))
-    commit = forge.commit(tree, forge.base)
-    assert "fsck error" in forge.refused(forge.bundle(commit), commit, tree)
+        assert "fsck error" in forge.refused_tree(forge.tree(*entries))
 
 
 def test_an_announced_tree_or_commit_other_than_the_bundles_is_refused(forge: Forge) -> None:

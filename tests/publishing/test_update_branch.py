@@ -10,7 +10,6 @@ from resolver.models.pull_request import PullRequestContext
 from resolver.models.run import Command, Patch
 from resolver.publishing.commit_builder import co_authors, commit_identity
 from resolver.publishing.update_branch import (
-    BranchUpdate,
     plan_update,
     resolved_paths,
 )
@@ -82,24 +81,6 @@ def test_only_a_branch_name_of_this_repository_has_to_be_valid_before_the_work(
         plan_update(task, workspace)
 
 
-class Update:
-    """A request to update pull request 2, whose head and base are commits of a clone."""
-
-    def __init__(self, folder: Path) -> None:
-        self.clone = Clone(folder, {"a.txt": "a\n"})
-        trigger = reports.trigger().model_copy(update={"command": Command.UPDATE})
-        self.task = reports.task(trigger)
-
-    def plan(self, head: Files, base: Files) -> BranchUpdate:
-        ours = self.clone.commit("ours", head)
-        theirs = self.clone.commit("theirs", base) if base else self.clone.start
-        pull = PullRequestContext(
-            number=2, head=ours, base=theirs, base_branch="main", head_branch="half"
-        )
-        git_dir = self.clone.git.git_dir
-        return plan_update(self.task, Workspace(git_dir, "source", ours, "half", pull=pull))
-
-
 @pytest.mark.parametrize(
     ("base", "kind", "conflicts"),
     [
@@ -111,7 +92,12 @@ class Update:
 def test_only_conflicts_need_an_agent(
     tmp_path: Path, base: Files, kind: str, conflicts: tuple[str, ...]
 ) -> None:
-    planned = Update(tmp_path).plan({"a.txt": "ours\n"}, base)
+    clone = Clone(tmp_path, {"a.txt": "a\n"})
+    head = clone.commit("ours", {"a.txt": "ours\n"})
+    tip = clone.commit("theirs", base) if base else clone.start
+    pull = PullRequestContext(number=2, head=head, base=tip, base_branch="main", head_branch="half")
+    task = reports.task(reports.trigger().model_copy(update={"command": Command.UPDATE}))
+    planned = plan_update(task, Workspace(clone.source, "source", head, "half", pull=pull))
     assert planned.kind == kind and planned.workspace.pull is not None
     assert planned.workspace.pull.conflicts == conflicts
     assert conflicts == (planned.task.pull.conflicts if planned.task.pull else ())
