@@ -48,12 +48,14 @@ SEVEN = {**EXPECTED, "tax": ("tax", "100", "7")}
 
 def _for_each_runner(runner: str, project: Project) -> Iterator[SuiteChange]:
     base, fix = project.base, project.code_with(project.fix)
+    broken = project.code_with(project.regression)
     fixed_and_broken = project.code_with(project.fix, project.regression)
-    three = project.tests("three", THREE)
+    three, both = project.tests("three", THREE), project.tests("bill", {**EXPECTED, **THREE})
     without_tax = {p: t for p, t in base.items() if p not in project.tests("bill", EXPECTED)}
     without_tax |= project.tests("bill", {"two": EXPECTED["two"]})
     seen = VERIFIED if project.has_report else CHECKED
     altered: VerificationReason = "former_behavior"
+    failing: VerificationReason = "failing_tests" if project.has_report else "regression"
 
     def honest(name: str, head: Texts, verdicts: tuple[VerificationVerdict, ...],
                reason: VerificationReason | None = None) -> SuiteChange:  # fmt: skip
@@ -64,7 +66,12 @@ def _for_each_runner(runner: str, project: Project) -> Iterator[SuiteChange]:
         return SuiteChange(runner, name, base, head, verdicts, reason, cheats=True)
 
     yield honest("fix with a new test file", {**base, **fix, **three}, seen)
+    yield honest("fix with a test beside others", {**base, **fix, **both}, seen)
+    yield honest("fix without a test", {**base, **fix}, CHECKED)
+    yield honest("refactoring", {**base, **project.code_with(project.refactoring)}, CHECKED)
+    yield honest("test alone", {**base, **three}, NOT, failing)
     yield honest("regression", {**base, **fixed_and_broken, **three}, NOT, "regression")
+    yield honest("changed expected value", {**base, **broken, **project.tests("bill", SEVEN)}, NOT, altered)  # fmt: skip
     if runner != "make":  # its tests are one file each
         [path], [text] = project.tests("bill", EXPECTED).keys(), project.tests("bill", EXPECTED).values()
         moved = {p: t for p, t in base.items() if p != path} | {path.replace("bill", "cart"): text}
@@ -123,17 +130,31 @@ def test_name_in_error():
         manager.register(2, "a")
 """
 TEST_NETWORK = "def test_network():\n    raise OSError('no network')\n"
-TEST_HALF = """\
+TEST_FLAKY = """\
 from pathlib import Path
 
 
 def test_clock():
-    # Fails in every other execution of a verification.
+    # Fails in the first two executions of a verification.
     counter = Path.home() / "executions"
     number = len(counter.read_text()) if counter.exists() else 0
     counter.write_text("x" * (number + 1))
-    assert number % 2
+    assert number > 1
 """
+TEST_HALF = TEST_FLAKY.replace("the first two executions", "every other execution").replace(
+    "number > 1", "number % 2"
+)
+TEST_TIMED = """\
+import time
+
+import pytest
+
+
+@pytest.mark.parametrize("at", [str(time.time_ns()), "noon"])
+def test_time(at):
+    assert at
+"""
+PYPROJECT = '[project]\nname = "plugins"\nversion = "1"\ndependencies = ["click"]\n'
 
 
 def _replaced(text: str, *pairs: tuple[str, str]) -> str:
@@ -150,6 +171,7 @@ def _with_pytest() -> Iterator[SuiteChange]:
         code: PLUGINS_PY,
         tests: TEST_PLUGINS,
         "pytest.ini": PYTEST.files["pytest.ini"],
+        "pyproject.toml": PYPROJECT,
     }
     fixed = _replaced(PLUGINS_PY, ('"known"', 'f"{name} is known"'))
     fix = {code: fixed, tests: TEST_PLUGINS + TEST_NAME}
@@ -167,13 +189,24 @@ def _with_pytest() -> Iterator[SuiteChange]:
         return {tests: _replaced(TEST_PLUGINS + TEST_NAME, *pairs)}
 
     network: Texts = {"tests/test_network.py": TEST_NETWORK}
+    yield change("fix beside a known failure", fix, VERIFIED, base=network)
     yield change("fix beside a known failure in a renamed test file", {**fix, "tests/test_web.py": TEST_NETWORK}, VERIFIED, base=network, deleted="tests/test_network.py")
+    yield change("fix alone beside a known failure", {code: fixed}, CHECKED, base=network)
+    yield change("regression beside a known failure", {**fix, **inverted}, NOT, "regression", network)
+    yield change("syntax error beside a known failure", {code: PLUGINS_PY + "("}, NOT, base=network)
     unloaded: Texts = {"tests/test_unloaded.py": "import nowhere\n\n\ndef test_it():\n    assert nowhere\n"}
     plain_name = "def test_plain():\n    import plugins\n\n    assert plugins.NAME\n"
     new_name = {code: fixed + '\n\nNAME = "plugins"\n', "tests/test_name.py": f"from plugins import NAME\n\n\n{plain_name}"}
     yield change("fix beside a test file that can't be loaded", fix, VERIFIED, base=unloaded)
+    yield change("fix alone beside a test file that can't be loaded", {code: fixed}, CHECKED, base=unloaded)
     yield change("fix whose tests can't all be loaded without it", {**fix, **new_name}, VERIFIED)
     yield change("a test that can't be loaded without the code", {**plain, **new_name}, CHECKED)
+    yield change("fix beside a flaky test", fix, VERIFIED, base={"tests/test_clock.py": TEST_FLAKY})
+    yield change("fix beside a name with a time", fix, VERIFIED, base={"tests/test_time.py": TEST_TIMED})
+    yield change("new dependency", {**fix, "pyproject.toml": _replaced(PYPROJECT, ('"click"', '"click", "attrs"'))}, VERIFIED)
+    yield change("a linter's option", {**fix, "pyproject.toml": PYPROJECT + "[tool.ruff]\nline-length = 99\n"}, CHECKED)
+    yield change("a stricter match", {**fix, **tested(('match="known"', 'match="^a is known$"'))}, VERIFIED)
+    yield change("rows before others", {**fix, **tested(('[["a"], ["b"]]', '[["c"], ["a"], ["b"]]'))}, VERIFIED)
     yield change("a test made a parametrized one", {**fix, **tested(("def test_has_plugin():", "@pytest.mark.parametrize('n', [1, 2])\ndef test_has_plugin(n):"))}, VERIFIED)
     yield change("a weaker assertion that hides a regression", {**fix, **tested((asserted, f"{asserted} is not None")), **inverted}, NOT, "former_behavior", cheats=True)
     yield change("an assertion of something else that hides a regression", {**fix, **tested((asserted, 'assert manager.get_plugin("hello") is not None')), **inverted}, NOT, "former_behavior", cheats=True)

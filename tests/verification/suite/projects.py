@@ -25,7 +25,7 @@ class Project:
     """A project and its runner.
 
     files: all files but the tests. code: the file with the functions.
-    fix, regression: replacements in the code.
+    fix, regression, refactoring: replacements in the code.
     write_tests: returns test files by path, from the group's name, the expected results, and the
         names of tests that are skipped.
     has_report: False if only the exit code says something.
@@ -36,6 +36,7 @@ class Project:
     code: str
     fix: tuple[str, str]
     regression: tuple[str, str]
+    refactoring: tuple[str, str]
     write_tests: Callable[[str, Expectations, frozenset[str]], Texts]
     has_report: bool = True
 
@@ -68,6 +69,8 @@ def tax(amount):
 _PY = {
     "fix": ("items[:2]", "items"),
     "regression": ("* 19", "* 7"),
+    "refactoring": ("    result = 0\n    for item in items[:2]:\n        result += item\n"
+                    "    return result\n", "    return sum(items[:2])\n"),
 }  # fmt: skip
 
 
@@ -136,6 +139,7 @@ NODE = Project(
     code="bill.js",
     fix=(".slice(0, 2)", ""),
     regression=("* 19", "* 7"),
+    refactoring=("(a, b) => a + b", "(sum, item) => sum + item"),
     write_tests=_node,
 )
 
@@ -156,6 +160,7 @@ echo $sum
 _SH = {
     "fix": ('for n in "$2" "$3"; do', 'shift\nfor n in "$@"; do'),
     "regression": ("* 19", "* 7"),
+    "refactoring": ("sum=$((sum + n))", ": $((sum += n))"),
 }
 
 
