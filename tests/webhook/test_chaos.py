@@ -31,8 +31,8 @@ def test_nothing_is_lost_or_done_twice_when_processes_are_killed(
                 process.start(*options)
             chaos = Chaos(processes, forge, plans, None, seed=2)
             chaos.targets = {"process": chaos.kill_process}
-            chaos.prepare(4, repositories=2)
-            chaos.run(8, kills=2)
+            chaos.prepare(3, repositories=2)
+            chaos.run(5, kills=2)
             assert all(mention.accepted and mention.ended_at for mention in chaos.mentions)
             assert chaos.problems() == []
         finally:
