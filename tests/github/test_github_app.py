@@ -37,8 +37,12 @@ def tokens(github: GitHubServer) -> ForgeTokens:
 
 
 def settings_for(github: GitHubServer, app: App, **changes: str) -> Settings:
-    app_values = {"RESOLVER_APP_ID": str(app.id), "RESOLVER_APP_PRIVATE_KEY": app.private_key}
-    return load_settings({}, {**github.addresses, **app_values, **changes})
+    own = {
+        "RESOLVER_APP_ID": str(app.id),
+        "RESOLVER_APP_PRIVATE_KEY": app.private_key,
+        "RESOLVER_PACE": '{"first_wait": 0.01}',
+    }
+    return load_settings({}, {**github.addresses, **own, **changes})
 
 
 def source_of(tokens: ForgeTokens, settings: Settings, repository: str) -> InstallationTokens:
@@ -71,9 +75,8 @@ def test_a_token_is_requested_once_and_renewed_before_it_ends(
     github.advance(44 * 60)
     assert tokens.credential(settings, NAME.upper()) == first
     github.advance(2 * 60)
-    github.fail_next("POST", "/access_tokens$", 502, times=9)
+    github.fail_next("POST", "/access_tokens$", 502, times=5)  # a request and its repetitions
     assert tokens.credential(settings, NAME) == first, "it is valid for some minutes more"
-    github.forget_failures()
     assert tokens.credential(settings, NAME) != first
     github.advance(50 * 60)  # the first has ended, and the second soon will
     forge.branches("agent/")
@@ -194,11 +197,10 @@ def test_a_token_for_another_repository_is_not_used(
 def test_during_an_outage_a_server_does_not_start(
     github: GitHubServer, app: App, tmp_path: Path
 ) -> None:
-    settings = settings_for(github, app, RESOLVER_PACE='{"first_wait": 0.01}')
+    settings = settings_for(github, app)
     host = RunHost({}, tmp_path)
-    github.fail_next("GET", "^/app$", 502, times=99)
+    github.fail_next("GET", "^/app$", 502, times=2)
     with pytest.raises(UsageError, match="own login is not known"):
         server_login(settings, host)
     assert len(github.requests) == 2, "it has to be ready soon"
-    github.forget_failures()
     assert server_login(settings, host) == "our-agent[bot]"

@@ -99,10 +99,6 @@ class GitHubServer(Stage):
 
     # Trouble
 
-    def forget_failures(self) -> None:
-        """Answer as ever again."""
-        self.app.faults.forget()
-
     def fail_next(
         self,
         method: str,

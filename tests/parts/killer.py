@@ -21,11 +21,10 @@ class Killer:
         self.environment = environment
         self._log = folder / "killer.log"
 
-    def run(self, *args: str | Path, **moment: str | int | bool) -> int:
+    def run(self, *args: str | Path, **moment: str) -> int:
         """Exit code of a command line, or the negative signal that ended it.
 
-        moment: event=N with before=True or not; kind=NAME for the first event of that kind; or
-            audit=NAME and word=TEXT.
+        moment: kind=NAME for the first event of that kind; or audit=NAME and word=TEXT.
         """
         resolver = str(INSTALLED_RESOLVER)
         request = {

@@ -1,5 +1,5 @@
-"""Ends this process (SIGKILL) at a moment of a run, when the world changes: right before or after
-the N-th event is durable, or right before a step that Python itself announces (an audit event: a
+"""Ends this process (SIGKILL) at a moment of a run, when the world changes: right after an event of
+some kind is durable, or right before a step that Python itself announces (an audit event: a
 request, a child, a rename). Runs in the forks of `prefork_server.py`, for `killer.py`.
 """
 
@@ -15,20 +15,6 @@ from resolver.events.stores import JsonlStore
 
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-
-
-def kill_around_append(number: int, before: bool) -> None:
-    """Die before, or right after, the event `number` (the file's, from 0) is on the disk."""
-    append = JsonlStore.append
-
-    def deadly(store: JsonlStore, event: Event) -> None:
-        if before and event.id >= number:
-            _die()
-        append(store, event)
-        if event.id >= number:
-            _die()
-
-    JsonlStore.append = deadly  # type: ignore[method-assign]
 
 
 def kill_after_kind(kind: str) -> None:
@@ -55,9 +41,7 @@ def kill_at_step(name: str, word: str) -> None:
 
 def arm(moment: Mapping[str, Any]) -> None:
     """Die at this moment, given as `Killer.run` describes it."""
-    if "event" in moment:
-        kill_around_append(moment["event"], moment.get("before", False))
-    elif "kind" in moment:
+    if "kind" in moment:
         kill_after_kind(moment["kind"])
     elif "audit" in moment:
         kill_at_step(moment["audit"], moment["word"])

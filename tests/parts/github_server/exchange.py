@@ -147,11 +147,6 @@ class Faults:
         with self._lock:
             self._queue.append(fault)
 
-    def forget(self) -> None:
-        """None of those that are left happens."""
-        with self._lock:
-            self._queue.clear()
-
     def take(self, method: str, path: str) -> Fault | None:
         """The first that fits, used up by one."""
         with self._lock:

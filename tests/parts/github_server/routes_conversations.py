@@ -18,23 +18,21 @@ REACTIONS = ("+1", "-1", "laugh", "confused", "heart", "hooray", "rocket", "eyes
 EITHER = ("issues", "pull_requests")
 
 
-def _text(sent: Any, resource: str, field: str = "data") -> str:
-    """A body as GitHub takes it. Raises ApiError 422 for none, blank, or too long."""
-    if not isinstance(sent, str) or not sent.strip():
-        raise invalid(resource, field, "unprocessable", "Body cannot be blank")
-    if len(sent) > LONGEST_BODY:
-        what = f"Body is too long (maximum is {LONGEST_BODY} characters)"
+def _text(sent: str, resource: str, field: str = "body", longest: int = LONGEST_BODY) -> str:
+    """A text as GitHub takes it. Raises ApiError 422 for one that is blank or too long."""
+    if not sent.strip():
+        raise invalid(resource, field, "unprocessable", f"{field} cannot be blank")
+    if len(sent) > longest:
+        what = f"{field} is too long (maximum is {longest} characters)"
         raise invalid(resource, field, "unprocessable", what)
     return sent
 
 
-def _title(sent: Any, resource: str) -> str:
-    if not isinstance(sent, str) or not sent.strip():
-        raise invalid(resource, "title", "missing_field")
-    if len(sent) > LONGEST_TITLE:
-        what = f"title is too long (maximum is {LONGEST_TITLE} characters)"
-        raise invalid(resource, "title", "custom", what)
-    return sent
+def _new(call: Call, resource: str) -> tuple[str, str]:
+    """Title and body of a new issue or pull request."""
+    title = _text(call.sent["title"], resource, "title", LONGEST_TITLE)
+    body = call.sent.get("body") or ""
+    return title, _text(body, resource) if body else ""
 
 
 def _since(call: Call, texts: list[Any]) -> list[Any]:
@@ -63,9 +61,7 @@ def list_issues(call: Call) -> list[Issue]:
 
 @route("POST issues", "issues")
 def create_issue(call: Call) -> Issue:
-    title, body = _title(call.sent.get("title"), "Issue"), call.sent.get("body")
-    if body not in (None, ""):
-        _text(body, "Issue", "body")
+    title, body = _new(call, "Issue")
     # Labels of people who may not set them are dropped without a word, as on GitHub.
     labels = call.sent.get("labels", []) if call.has_role("triage") else []
     names = [label if isinstance(label, str) else label["name"] for label in labels]
@@ -76,7 +72,7 @@ def create_issue(call: Call) -> Issue:
 def create_comment(call: Call) -> Answer:
     if call.issue.locked and not call.has_role("write"):
         raise ApiError(403, "Unable to create comment because issue is locked.")
-    body = _text(call.sent.get("body"), "IssueComment")
+    body = _text(call.sent["body"], "IssueComment")
     comment = call.stage.add_comment(call.issue, body, call.account)
     location = documents.comment(call.site, comment)["url"]
     return Answer(201, comment, {"Location": location})
@@ -87,7 +83,7 @@ def change_comment(call: Call) -> Text:
     """Authors change what is theirs; for the rest it takes a writer."""
     if call.account is not call.comment.author and not call.has_role("write"):
         raise ApiError(403, "Must have admin rights to Repository.")
-    call.stage.edit_comment(call.comment, _text(call.sent.get("body"), "IssueComment"))
+    call.stage.edit_comment(call.comment, _text(call.sent["body"], "IssueComment"))
     return call.comment
 
 
@@ -128,10 +124,7 @@ _add_reaction_routes(
 
 def _head_of(call: Call) -> tuple[Repository, str]:
     """The repository and branch that `head` ("branch" or "owner:branch") names."""
-    sent = call.sent.get("head")
-    if not isinstance(sent, str):
-        raise invalid("PullRequest", "head", "missing_field")
-    owner, _, branch = sent.rpartition(":")
+    owner, _, branch = call.sent["head"].rpartition(":")
     where: Repository | None = call.repository
     if owner and owner.lower() != call.repository.owner.login.lower():
         forks = (fork for fork in call.world.repositories.values() if fork.parent is where)
@@ -165,11 +158,8 @@ def create_pull(call: Call) -> Answer:
     is_action = call.account.login == "github-actions[bot]"
     if is_action and not call.repository.actions_may_create_pulls:
         raise ApiError(403, "GitHub Actions is not permitted to create or approve pull requests.")
-    title, body = _title(call.sent.get("title"), "PullRequest"), call.sent.get("body")
-    if body is not None and len(body) > LONGEST_BODY:
-        what = f"body is too long (maximum is {LONGEST_BODY} characters)"
-        raise invalid("PullRequest", "", "custom", what)
-    head, base = _head_of(call), call.sent.get("base")
+    title, body = _new(call, "PullRequest")
+    head, base = _head_of(call), call.sent["base"]
     if not has_role(call.caller.token, head[0], "write"):
         raise invalid("PullRequest", "", "custom", "must be a collaborator")
     _check_new(call.repository, head, base)
@@ -219,7 +209,7 @@ def reply(call: Call) -> Text:
     to = call.review_comment
     if to.in_reply_to is not None:
         raise not_found()  # replies to replies are not supported there either
-    body = _text(call.sent.get("body"), "PullRequestReviewComment")
+    body = _text(call.sent["body"], "PullRequestReviewComment")
     return call.stage.add_review_comment(
         call.issue, to.path, to.line, body, call.account, to.side, to, to.start_line
     )
@@ -249,17 +239,13 @@ def _lines(sent: Any) -> Lines:
 def create_review(call: Call) -> Answer:
     issue, author = call.issue, call.account
     assert call.sent["event"] == "COMMENT", "it neither approves nor asks for changes"
-    body = call.sent.get("body") or ""
-    if len(body) > LONGEST_BODY:
-        raise _unprocessable(f"Body is too long (maximum is {LONGEST_BODY} characters)")
-    if not body.strip():
-        raise _unprocessable("Body can't be blank")
+    body = _text(call.sent["body"], "PullRequestReview")
     base, head = issue.fork_point()
     commit = str(call.sent.get("commit_id") or head)
     if commit not in call.repository.git.between(base, head):
         raise _unprocessable("Commit is not part of the pull request")
     comments = [
-        (_lines(sent), _text(sent.get("body"), "PullRequestReviewComment"))
+        (_lines(sent), _text(sent["body"], "PullRequestReviewComment"))
         for sent in call.sent.get("comments") or []
     ]
     try:

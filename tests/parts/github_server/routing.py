@@ -61,16 +61,11 @@ class Call:
     def stage(self) -> Stage:
         return Stage(self.world)
 
-    @cached_property
+    @property
     def sent(self) -> dict[str, Any]:
-        """The JSON object that was sent. Raises ApiError 400 when it is none."""
-        try:
-            sent = self.exchange.json if self.exchange.body else {}
-        except ValueError:
-            raise ApiError(400, "Problems parsing JSON") from None
-        if not isinstance(sent, dict):
-            raise ApiError(400, "Body should be a JSON object")
-        return sent
+        """What was sent. Its fields and their types are not looked at: a request that is not as
+        GitHub describes it breaks this server, or is found at the end of the test."""
+        return self.exchange.json or {}
 
     @property
     def token(self) -> Token:
