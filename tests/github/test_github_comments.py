@@ -12,9 +12,10 @@ from resolver.github.text.markers import (
     find_active_run,
     is_of_run,
 )
+from resolver.models.run import TriggerKind
 from tests.github import reports
 from tests.github.test_github_publishing import issue, report_on, trigger_on
-from tests.github.test_github_reading import BOT, forge_for
+from tests.github.test_github_reading import BOT, NAME, forge_for
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 
@@ -47,6 +48,17 @@ def test_a_deleted_comment_is_posted_again_only_at_the_end(
     assert forge.progress_writer().write_progress(progress(issue, iterations=1), comment_id) is None
     forge.comment(report_on(issue, progress_comment_id=comment_id))
     assert len(bodies(issue)) == 1
+
+
+def test_a_request_in_a_conversation_on_lines_gets_its_reaction_there(
+    github: GitHubServer, issue: Issue
+) -> None:
+    github.commit(NAME, "work", {"a.py": "1\n"})
+    remark = github.add_review_comment(github.create_pull(NAME, "work"), "a.py", 1, "Why?", "bob")
+    where = {"number": remark.number, "is_pull_request": True, "comment_id": remark.id}
+    request = reports.trigger(kind=TriggerKind.REVIEW_COMMENT, **where)
+    forge_for(github).acknowledge(request)
+    assert [given.content for given in remark.reactions] == ["eyes"]
 
 
 @pytest.mark.parametrize(

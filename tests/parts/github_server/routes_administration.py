@@ -8,19 +8,9 @@ from tests.parts.github_server.documents import Document
 from tests.parts.github_server.exchange import Answer, ApiError, not_found
 from tests.parts.github_server.routes_git import revision
 from tests.parts.github_server.routing import Call, route
-from tests.parts.github_server.state import Account, App, CheckRun, Repository, Token, new_token
+from tests.parts.github_server.state import App, CheckRun, Repository, Token, new_token
 
 # Accounts and repositories
-
-
-def _person(call: Call) -> Account:
-    account = call.world.accounts.get(call.at["username"].lower())
-    if account is None:
-        raise not_found()
-    return account
-
-
-route("GET /users/{username}")(_person)
 
 
 @route("GET ")
@@ -34,7 +24,7 @@ def get_repository(call: Call) -> Document:
 def get_permission(call: Call) -> Document:
     if not call.has_role("write"):
         raise ApiError(403, "Must have push access to view collaborator permission.")
-    account = _person(call)
+    account = call.world.accounts[call.at["username"].lower()]
     role = call.repository.role_of(account)
     # The old word knows four levels: triage counts as read, maintain as write.
     coarse = {"triage": "read", "maintain": "write"}.get(role, role)

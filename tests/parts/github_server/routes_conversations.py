@@ -88,7 +88,6 @@ def change_comment(call: Call) -> Text:
 
 
 route("GET issues/{issue_number}", *EITHER)(lambda call: call.issue)
-route("GET issues/comments/{comment_id}", *EITHER)(lambda call: call.comment)
 route("GET issues/{issue_number}/comments", *EITHER)(lambda call: _since(call, call.issue.comments))
 
 
@@ -265,7 +264,6 @@ def create_review(call: Call) -> Answer:
 
 
 route("GET pulls/{pull_number}/reviews", "pull_requests")(lambda call: call.reviews)
-route("GET pulls/{pull_number}/reviews/{review_id}", "pull_requests")(lambda call: call.review)
 route("GET pulls/{pull_number}/reviews/{review_id}/comments", "pull_requests")(
     lambda call: call.review.comments
 )
