@@ -1,7 +1,4 @@
-"""A run that is killed (SIGKILL) again and again, and resumed: nothing is done twice.
-
-test_recovery.py of the controller has each event, without processes.
-"""
+"""Runs that are killed (SIGKILL) at any moment and resumed: nothing is done twice."""
 
 import json
 from pathlib import Path
@@ -9,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from resolver.events.lifecycle import CheckExecuted, ModelReplied
+from resolver.events.lifecycle import CheckExecuted, ModelReplied, Resumed
 from resolver.events.stores import JsonlStore
 from tests.parts.github import GitHubServer
 from tests.parts.github_server.state import Issue
 from tests.parts.killer import Killer
 from tests.parts.model_endpoint import Answer, ModelEndpoint, tool_calls
-from tests.parts.runs import CommandLine, bash, finish
+from tests.parts.runs import CommandLine, bash, finish, git, make_checkout
 
 REPOSITORY = "octo/calc"
 TEST = """\
@@ -73,6 +70,44 @@ def read(output: Path) -> tuple[list[Any], dict[str, Any]]:
     events = list(store)
     store.close()
     return events, json.loads((output / "outcome.json").read_text())
+
+
+@pytest.mark.parametrize(
+    "step",
+    [pytest.param(5, marks=pytest.mark.nightly), pytest.param(1, marks=pytest.mark.deep)],
+)
+def test_a_run_killed_after_each_event_and_in_its_resume_comes_to_the_same(
+    killer: Killer, model_endpoint: ModelEndpoint, tmp_path: Path, step: int
+) -> None:
+    """Whole runs, because each is killed at another event; test_recovery.py of the controller has
+    each event, without processes."""
+    checkout, issue = make_checkout(tmp_path / "calc", FILES), tmp_path / "issue.md"
+    issue.write_text("# Fix it")
+    start = ("resolve", checkout, "--issue", issue, "--output")
+    assert killer.run(*start, tmp_path / "whole") == 0, killer.printed
+    events, expected = read(tmp_path / "whole")
+    replies = sum(isinstance(e, ModelReplied) for e in events)
+    assert git(checkout, "show", f"{expected['branch']}:count.txt").split("\n") == [
+        "one", "two twice", "three twice",
+    ]  # fmt: skip
+    for number in range(0, len(events), step):
+        git(checkout, "branch", "-D", expected["branch"])
+        asked = len(model_endpoint.requests)
+        output = tmp_path / f"killed-{number}"
+        assert killer.run(*start, output, event=number) == KILLED, killer.printed
+        if number % 2 == 0:
+            later = number + 4 + number % 2
+            ended = killer.run("resolve", "--resume", output, event=later, before=True)
+            assert ended in (KILLED, 0), killer.printed
+        assert killer.run("resolve", "--resume", output) == 0, killer.printed
+        log, outcome = read(output)
+        assert (outcome["tree"], outcome["divergences"]) == (expected["tree"], []), number
+        branches = git(checkout, "branch", "--list", "agent/*", "--format=%(refname:short)")
+        assert outcome["branch"] == expected["branch"] == branches, number
+        assert sum(isinstance(e, ModelReplied) for e in log) == replies, number
+        assert len(model_endpoint.requests) - asked <= replies + 2, number
+        assert sum(isinstance(e, Resumed) for e in log) in (1, 2), number
+        assert [e.id for e in log] == list(range(len(log))), number
 
 
 class OnGitHub:
