@@ -23,6 +23,12 @@ PYTHON_IMAGE = "resolver-test/python:latest"
 BUSYBOX_IMAGE = "resolver-test/busybox:latest"
 """One static busybox: no libc, Python, bash or git."""
 
+MUSL_IMAGE = "resolver-test/musl:latest"
+"""musl, a shell, and ninja linked against it."""
+
+NONROOT_IMAGE = "resolver-test/nonroot:latest"
+"""The Python image with user 1000 as the one that everything runs as."""
+
 POSTGRES_IMAGE, REDIS_IMAGE = "resolver-test/postgres:15", "resolver-test/redis:7"
 """PostgreSQL and Redis of Debian with the entrypoints of the images `postgres` and `redis`."""
 
@@ -45,6 +51,18 @@ def wait_until_removed(engine: docker.DockerClient, run: str) -> None:
     after their processes have ended. Fails if one stays."""
     filters = {"label": f"{RUN_LABEL}={run}"}
     until(lambda: not engine.containers.list(all=True, ignore_removed=True, filters=filters))
+
+
+@pytest.fixture(scope="session")
+def musl_image(engine: docker.DockerClient) -> str:
+    """Name of an image whose libc is musl."""
+    return _image(engine, MUSL_IMAGE, "musl")
+
+
+@pytest.fixture(scope="session")
+def nonroot_image(engine: docker.DockerClient) -> str:
+    """Name of an image whose user is not root."""
+    return _image(engine, NONROOT_IMAGE, "nonroot")
 
 
 @pytest.fixture(scope="session")

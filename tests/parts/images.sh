@@ -1,5 +1,5 @@
 #!/bin/bash
-# images.sh [python|busybox|services ...]   As root on Debian 12: the images that the tests run in,
+# images.sh [python|busybox|nonroot ...]   As root on Debian 12: the images that the tests run in,
 # made from Debian packages without an image registry. What is there already is not made again.
 set -euo pipefail
 
@@ -36,6 +36,40 @@ busybox_image() {
   for applet in sh ls cat sleep true; do ln -s busybox "$root/bin/$applet"; done
   tar -C "$root" -cf - . | docker import -c 'CMD ["/bin/sh"]' - resolver-test/busybox:latest >/dev/null
   rm -rf "$root"
+}
+
+# The Python image with an ordinary user, as whom everything in it runs.
+nonroot_image() {
+  built resolver-test/nonroot:latest && return
+  python_image
+  local made
+  made=$(docker create --network none resolver-test/python:latest useradd --create-home --uid 1000 dev)
+  docker start -a "$made" >/dev/null
+  docker commit -c 'USER 1000' -c 'CMD ["/bin/bash"]' "$made" resolver-test/nonroot:latest >/dev/null
+  docker rm "$made" >/dev/null
+}
+
+# A userland on musl: its libc from Debian, a shell, and one program that is linked against it.
+musl_image() {
+  built resolver-test/musl:latest && return
+  packages busybox-static python3-venv
+  local work root arch
+  work=$(mktemp -d) root=$work/root arch=$(uname -m)
+  mkdir -p "$root/bin" "$root/lib"
+  (cd "$work" && chmod 755 . && apt-get download -qq musl >/dev/null 2>&1)
+  dpkg -x "$work"/musl_*.deb "$work/musl"
+  cp "$work/musl/lib/$arch-linux-musl/libc.so" "$root/lib/ld-musl-$arch.so.1"
+  ln -s "ld-musl-$arch.so.1" "$root/lib/libc.musl-$arch.so.1"
+  python3 -m venv "$work/venv"
+  "$work/venv/bin/pip" download -q --disable-pip-version-check --require-hashes --no-deps --only-binary=:all: \
+    --platform "musllinux_1_2_$arch" -d "$work" -r "$(dirname "$0")/ninja.txt" 2>/dev/null
+  python3 -m zipfile -e "$work"/ninja-*.whl "$work/ninja"
+  cp "$work"/ninja/ninja-*.data/scripts/ninja "$work/ninja.bin"
+  install -m 755 "$work/ninja.bin" "$root/bin/ninja"
+  cp "$(command -v busybox)" "$root/bin/busybox"
+  for applet in sh ls cat sleep true; do ln -s busybox "$root/bin/$applet"; done
+  tar -C "$root" -cf - . | docker import -c 'CMD ["/bin/sh"]' - resolver-test/musl:latest >/dev/null
+  rm -rf "$work"
 }
 
 # The Python image with PostgreSQL, which is installed on the machine, its client for Python, and
@@ -79,5 +113,5 @@ services_image() {
   rm -rf "$work"
 }
 
-[ $# -gt 0 ] || set -- python busybox services
+[ $# -gt 0 ] || set -- python busybox nonroot musl services
 for name in "$@"; do "${name}_image"; done
