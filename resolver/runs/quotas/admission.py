@@ -34,6 +34,8 @@ from resolver.github.events.quota_decision import (
 )
 from resolver.github.events.quota_ledger import (
     MAX_DOLLARS,
+    Answer,
+    Change,
     LedgerRun,
     LedgerVersion,
     QuotaLedger,
@@ -87,6 +89,22 @@ def ledger_for_run(request: RunRequest, settings: Settings) -> LedgerRef:
     return LedgerRef(url, lambda: request.credential(settings), request.now, retries)
 
 
+def _change_ledger(
+    request: RunRequest,
+    settings: Settings,
+    change: Change[Answer],
+    known: LedgerVersion | None,
+    accompanying: AccompanyingPush,
+) -> tuple[Answer, LedgerVersion | None]:
+    """Change the ledger in the server's database, or else in the repository, as
+    `LedgerRef.change` does. Only the one in the repository has a version."""
+    if request.quota_table is None:
+        return ledger_for_run(request, settings).change(change, known, accompanying)
+    # Another process may continue the run, and records it.
+    request.host.require_lease()
+    return request.quota_table.change(request.trigger.repository, request.now(), change), None
+
+
 def ledger_key(key: str) -> str:
     """Return the digest of a trigger's key that identifies the request in the ledger."""
     return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()[:40]
@@ -128,19 +146,16 @@ def reserve_quota(
         entry = _entry(request, settings, quota_request, decision, ledger, now)
         return ledger.with_run(entry), (decision, entry)
 
-    version = None
-    if request.quota_table is not None:
-        decision, entry = request.quota_table.change(request.trigger.repository, now, reserve)
-    else:
-        ledger_ref = ledger_for_run(request, settings)
-        known = _ledger_from_snapshot(snapshot, now)
-        try:
-            (decision, entry), version = ledger_ref.change(reserve, known)
-        except (WorkspaceError, ForgeError) as error:
-            # Without write access the decision is made from what can be read.
-            logger.warning("the quota ledger could not be updated: %s", error.what)
-            ledger = _read_or_unreadable(ledger_ref)
-            decision, entry = decide_quota(ledger, quota_request, limits, now), None
+    version, known = None, _ledger_from_snapshot(snapshot, now)
+    try:
+        (decision, entry), version = _change_ledger(
+            request, settings, reserve, known, AccompanyingPush()
+        )
+    except (WorkspaceError, ForgeError) as error:
+        # Without write access the decision is made from what can be read.
+        logger.warning("the quota ledger could not be updated: %s", error.what)
+        ledger = _read_or_unreadable(ledger_for_run(request, settings))
+        decision, entry = decide_quota(ledger, quota_request, limits, now), None
     if isinstance(decision, QuotaExceeded):
         reached = QuotaReached(decision.what, decision.next_step)
         reached.is_silent = _was_notified_today(request, forge, now)
@@ -205,14 +220,9 @@ def record_cost(values: StageValues, report: Report) -> RecordedCost:
         return ended, measure_quota_use(latest.runs, limits, [thread], [user], now)
 
     try:
-        if request.quota_table is not None:
-            # Another process that continues the run records the cost.
-            request.host.require_lease()
-            repository = request.trigger.repository
-            return RecordedCost(False, request.quota_table.change(repository, now, end))
         version_before = values.accepted.ledger if values.accepted else None
         log_push = _log_push(values)
-        use, version = ledger_for_run(request, settings).change(end, version_before, log_push)
+        use, version = _change_ledger(request, settings, end, version_before, log_push)
     except LeaseLost:
         raise
     except (ResolverError, RunStopped) as error:
@@ -223,7 +233,8 @@ def record_cost(values: StageValues, report: Report) -> RecordedCost:
         )
         return RecordedCost()
     # Without a change of the ledger, nothing was pushed.
-    return RecordedCost(bool(log_push.commits) and version.pushed, use)
+    is_pushed = version is not None and version.pushed
+    return RecordedCost(is_pushed and bool(log_push.commits), use)
 
 
 def end_entry(
