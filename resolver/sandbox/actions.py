@@ -261,10 +261,6 @@ class Parameters:
             raise self._type_error(name, "a list of strings")
         return [readable(item) for item in value]
 
-    def has(self, name: str) -> bool:
-        """Return True if the parameter was given, whatever its value."""
-        return name in self._values
-
     def number(self, name: str) -> int:
         """Return an integer; True and False do not count as one."""
         value = self._values.get(name)

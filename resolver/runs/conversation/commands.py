@@ -16,8 +16,8 @@ from resolver.config.templates import render
 from resolver.config.temporary_directory import temporary_directory
 from resolver.controller.control import Control, Deny
 from resolver.errors import ForgeError, LogError, Refused, RunStopped, WorkspaceError
-from resolver.events.lifecycle import ConfirmationAnswered, DelegateEvent
-from resolver.events.log import Event, parse_logged_event
+from resolver.events.lifecycle import ConfirmationAnswered
+from resolver.events.log import innermost
 from resolver.events.run_log import RunLog
 from resolver.git.push import issue_branch_prefix
 from resolver.github.events.checks import check_key
@@ -251,19 +251,14 @@ def apply_approvals(
     the answer already. A message without a decision denies the action."""
     if continuation is None or log.state.run_state is not RunState.AWAITING_CONFIRMATION:
         return
-    if any(_is_answer(event) for event in log.state.events[log.start_index(run) :]):
+    events = map(innermost, log.state.events[log.start_index(run) :])
+    if any(isinstance(event, ConfirmationAnswered) for event in events):
         return
     if trigger.command in DECISION_COMMANDS:
         for request in control_requests(trigger):
             control.send(request)
     elif text := continuation.message.strip():
         control.send(Deny(by=continuation.by, reason=text))
-
-
-def _is_answer(event: Event) -> bool:
-    while isinstance(event, DelegateEvent):
-        event = parse_logged_event(event.event)
-    return isinstance(event, ConfirmationAnswered)
 
 
 def archive_run_log(result: RunResult, settings: Settings) -> None:
