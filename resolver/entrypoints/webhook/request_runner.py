@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ from resolver.storage.database import DatabaseError
 from resolver.storage.earlier_runs import OUTCOME, EarlierRun
 from resolver.storage.quota_table import QuotaTable
 from resolver.storage.run_index import IndexedRunStore, RunIndex
-from resolver.storage.run_store import RunStore
+from resolver.storage.run_store import RunStore, RunWriter
 
 logger = logging.getLogger("resolver.entrypoints.webhook")
 
@@ -129,8 +130,9 @@ class RequestRunner:
         before.
 
         failure: why the run is given up, which its conversation is told; None to execute it.
-        commands: those for the run. Raises ResolverError with a cause in `OUTAGES` if the request
-        is to be repeated later.
+        commands: those for the run.
+
+        Raises ResolverError with a cause in `OUTAGES` if the request is to be repeated later.
 
         The run's id is derived from the event, so that an interrupted run is resumed under the same
         id and from its own log. A run with a damaged log starts from the beginning.
@@ -149,14 +151,6 @@ class RequestRunner:
         with temporary_directory() as temporary:
             # Nothing else is in the folder of a run.
             writer = self.store.open_writer(run, temporary / run, host.require_lease)
-
-            def observe(values: StageValues) -> None:
-                writer.try_to_save_files()
-                try:
-                    self.index.put(run, values.request.trigger, row_of_stage(values))
-                except DatabaseError as error:
-                    logger.warning("the index of runs can't be written: %s", error.what)
-
             request = RunRequest(
                 trigger,
                 run,
@@ -169,7 +163,7 @@ class RequestRunner:
                 quota_table=self.quota_table,
                 page=self._page_of(run, settings),
                 log_copy=writer,
-                observe=observe,
+                observe=partial(self._store_stage, writer),
             )
             if failure is not None:
                 logger.error("giving up on run %s: %s", run, failure)
@@ -180,6 +174,14 @@ class RequestRunner:
                     return self._execute(request, settings, forge, commands)
             finally:
                 writer.try_to_save_files()
+
+    def _store_stage(self, writer: RunWriter, values: StageValues) -> None:
+        """Store what a run has reached. The index lacks it while the database can't be used."""
+        writer.try_to_save_files()
+        try:
+            self.index.put(values.request.run, values.request.trigger, row_of_stage(values))
+        except DatabaseError as error:
+            logger.warning("the index of runs can't be written: %s", error.what)
 
     def _execute(
         self,
