@@ -48,6 +48,7 @@ class SocketChannel:
         self._socket = socket
         self._closed = threading.Event()
         self._reading, self._writing = threading.Lock(), threading.Lock()
+        self._closing = threading.Lock()
         # A timeout instead of blocking mode: a write to a server that does not read must end, and
         # two threads may then read and write an SSL socket at the same time.
         socket.settimeout(SEND_SECONDS)
@@ -69,15 +70,20 @@ class SocketChannel:
 
     def close(self) -> None:
         """Close the connection; a waiting `receive` returns b"" then."""
-        if self._closed.is_set():
-            return
-        self._closed.set()
-        with contextlib.suppress(OSError):  # the other end has closed it already
-            self._socket.shutdown(socketlib.SHUT_RDWR)
-        # Whoever waits for the socket is awake now, but may not have looked yet. If the descriptor
-        # were closed and opened again before, they would go on waiting, for another connection.
-        with self._reading, self._writing:
-            self._socket.close()
+        with self._closing:  # the reader closes it too, when the other end is gone
+            if self._closed.is_set():
+                return
+            self._closed.set()
+            with contextlib.suppress(OSError):  # the other end has closed it already
+                self._socket.shutdown(socketlib.SHUT_RDWR)
+            # Whoever waits for the socket is awake now, but may not have looked yet. If the
+            # descriptor were closed and opened again before, they would go on waiting, for another
+            # connection.
+            with self._reading, self._writing:
+                self._release()
+
+    def _release(self) -> None:
+        self._socket.close()
 
     def exit_details(self) -> str:
         """Return "": a plain socket has no stderr."""
@@ -130,9 +136,8 @@ class DockerChannel(SocketChannel):
         """Return the end of the server's stderr."""
         return self._stderr.decode(errors="replace").strip()
 
-    def close(self) -> None:
-        """Close the connection; a waiting `receive` returns b"" then."""
-        super().close()
+    def _release(self) -> None:
+        super()._release()
         # With TLS, the response has a reader that keeps the socket open.
         getattr(self._connection, "_response", self._connection).close()
 

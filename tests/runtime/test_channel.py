@@ -3,7 +3,7 @@
 import threading
 import time
 
-from resolver.runtime.channel import SocketChannel
+from resolver.runtime.channel import DockerChannel, SocketChannel
 
 
 class SlowSocket:
@@ -45,3 +45,30 @@ def test_a_socket_is_closed_after_its_reader_has_left() -> None:
     channel.close()
     reader.join()
     assert socket.done == ["read", "closed"]
+
+
+class SlowConnection:
+    """A connection to the engine, of which closing it a second time is an error."""
+
+    def __init__(self) -> None:
+        self._sock = SlowSocket()
+
+    def close(self) -> None:
+        self._sock.done.append("connection closed")
+
+
+def test_a_connection_is_closed_once_whoever_closes_it() -> None:
+    """The reader closes it when the server has ended, while the run closes the sandbox."""
+    connection = SlowConnection()
+    channel, socket = DockerChannel(connection), connection._sock
+
+    def read_to_the_end() -> None:
+        channel.receive()
+        channel.close()
+
+    reader = threading.Thread(target=read_to_the_end)
+    reader.start()
+    socket.is_read.wait()
+    channel.close()
+    reader.join()
+    assert socket.done == ["read", "closed", "connection closed"]
