@@ -60,6 +60,8 @@ def test_a_log_that_is_not_a_regular_file_is_refused_without_hanging(tmp_path: P
 
 def test_a_file_whose_disk_fails_is_an_error_that_names_the_line() -> None:
     unreadable = Path("/proc/self/mem")  # nothing is mapped where it begins
+    if not os.access(unreadable, os.R_OK):
+        pytest.skip("only root can read the memory of a process with a local sandbox")
     with pytest.raises(LogError, match="line 1 can't be read: Input/output error"):
         list(read_log(unreadable))
 
