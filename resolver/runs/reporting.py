@@ -5,6 +5,7 @@ import re
 import shlex
 import tempfile
 from collections.abc import Iterator
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal, TypeVar
 
@@ -169,7 +170,8 @@ def build_report(
     unverified = find_missing_verification(values)
     publication = values.publication
     pull = publication.pull_request
-    trace = markdown.CommentTrace(log.state.events) if log and include_trace else None
+    # Laid out when it is shown: a report is made again once its comment is written.
+    trace = cache(partial(markdown.CommentTrace, log.state.events)) if log else None
     prepared = values.prepared
     report = Report(
         trigger=request.trigger,
@@ -194,7 +196,7 @@ def build_report(
         unverified=unverified,
         **({"conventions": prepared.conventions} if prepared else {}),
         warnings=(*request.notices, *values.warnings, *(pull.notes if pull else ())),
-        render_trace=trace.render if trace else None,
+        render_trace=(lambda limit: trace().render(limit)) if trace and include_trace else None,
         log_url=request.log_url,
         page=request.page,
         progress_comment_id=values.progress.comment_id if values.progress else None,

@@ -84,9 +84,9 @@ COMMANDS = Table(
     Index("resolver_commands_request", "request"),
 )
 """Commands for runs that wait or are active. request: id of the first attempt of the run. A row is
-removed when its run takes it; that of a stop when the request is over. (A message
-of DBOS would not do: only the workflow itself can receive one, and it receives it again when it is
-recovered, so that an approval would apply to another action.)"""
+removed when its run takes it; that of a stop when the request is over. (A message of DBOS would not
+do: only the workflow itself can receive one, and it receives it again when it is recovered, so that
+an approval would apply to another action.)"""
 
 
 class RequestKind(StrEnum):
